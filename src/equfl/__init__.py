@@ -1,0 +1,1 @@
+"""Fair federated learning from the server's side."""

@@ -1,0 +1,1 @@
+"""A run as one typed value, and its exact text forms."""

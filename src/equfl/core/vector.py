@@ -1,0 +1,82 @@
+"""A model's parameters as one flat vector, and back; buffers are kept apart.
+
+Rules, methods and synthesis see a vector and a function of it, never layers. Buffers (batch-norm statistics) are not
+part of the vector: they never enter a distance, a median or a fairness gradient.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from equfl.core.arrays import Inputs, Logits, Vector
+
+Buffers = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which entries of the vector belong to which parameter."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, module: nn.Module) -> "Layout":
+        """The layout of a module's parameters, in the module's own order."""
+        named = list(module.named_parameters())
+        return cls(tuple(name for name, _ in named), tuple(tuple(value.shape) for _, value in named))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(torch.Size(shape).numel() for shape in self.shapes)
+
+    @cached_property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    def span(self, name: str) -> slice:
+        """The entries of one parameter."""
+        position = self.names.index(name)
+        start = sum(self.sizes[:position])
+        return slice(start, start + self.sizes[position])
+
+    def flatten(self, parameters: Mapping[str, Tensor]) -> Vector:
+        """One vector out of named parameters."""
+        return torch.cat([parameters[name].reshape(-1) for name in self.names])
+
+    def unflatten(self, vector: Tensor) -> dict[str, Tensor]:
+        """Named parameters as views of the vector; leading dimensions (one per client, say) are kept."""
+        parts = vector.split(self.sizes, dim=-1)
+        lead = vector.shape[:-1]
+        return {
+            name: part.reshape(lead + shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+        }
+
+
+class Network:
+    """A module as a pure function of (vector, buffers, inputs).
+
+    The module itself carries no weights (it may live on the ``meta`` device); every call brings its own.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.layout = Layout.of(module)
+        self._evaluating = copy.deepcopy(module).eval()
+        self._training = copy.deepcopy(module).train()
+
+    def forward(self, vector: Vector, buffers: Buffers, inputs: Inputs) -> Logits:
+        """The deployed function: evaluation mode, buffers only read."""
+        logits: Tensor = functional_call(self._evaluating, self.layout.unflatten(vector) | dict(buffers), (inputs,))
+        return logits
+
+    def forward_training(self, vector: Vector, buffers: Buffers, inputs: Inputs) -> tuple[Logits, Buffers]:
+        """Training mode: also gives the buffers as they are after this batch."""
+        fresh = {name: value.clone() for name, value in buffers.items()}
+        logits: Tensor = functional_call(self._training, self.layout.unflatten(vector) | fresh, (inputs,))
+        return logits, fresh

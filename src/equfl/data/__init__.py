@@ -1,0 +1,1 @@
+"""From files to samples: the only room that knows formats, folders and downloads."""

@@ -1,0 +1,1 @@
+"""One file, one way to run the federation: FedAvg, EquFL (Algorithm 2) and every rival."""

@@ -1,0 +1,1 @@
+"""Architectures: each builds a module for given inputs and classes."""

@@ -1,0 +1,63 @@
+"""What an engine is: it trains the participants of a round."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from equfl.core.arrays import Updates
+from equfl.core.component import Component
+from equfl.core.protocol import ServerState
+from equfl.core.random import Seed
+from equfl.core.samples import Shards
+from equfl.core.vector import Buffers, Network
+from equfl.methods.base import Method, Tensors
+from equfl.training.base import Training
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the participants return, one row per participant, in the order asked for."""
+
+    vectors: Updates
+    """The local models."""
+    buffers: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Clients:
+    """All that training needs to know and that stays the same in every round."""
+
+    shards: Shards
+    network: Network
+    training: Training
+    method: Method
+    seed: Seed
+
+    def shuffler(self, round: int, client: int) -> torch.Generator:
+        """The generator of a client's batches in a round: the same for every engine."""
+        return self.seed.generator("shuffle", round=round, client=client)
+
+
+class Trainer(Protocol):
+    """A loaded engine."""
+
+    def __call__(self, state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
+        """Train the given clients from ``state`` in round ``state.round + 1``."""
+        ...
+
+
+class Engine(Component, kind="engine"):
+    """One way to train many clients on one machine. All agree with ``serial``."""
+
+    @abstractmethod
+    def load(self, clients: Clients) -> Trainer:
+        """Lay the clients out for training; done once per run."""
+
+
+def stack(buffers: Sequence[Buffers]) -> dict[str, Tensor]:
+    """One tensor per buffer out of one mapping per client."""
+    return {name: torch.stack([one[name] for one in buffers]) for name in buffers[0]}

@@ -1,0 +1,119 @@
+"""The federation, round by round: the reference of how the parts meet."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+
+from equfl.aggregation.base import Aggregation
+from equfl.core.protocol import Cohort, RoundContext, RoundRecord, ServerState
+from equfl.core.random import Seed
+from equfl.core.samples import Shards, concatenate
+from equfl.core.vector import Network
+from equfl.data.base import Federation, Progress
+from equfl.fairness.audit import predict, score
+from equfl.fairness.base import Notion
+from equfl.methods.base import Method, Tensors, changes
+from equfl.models.base import Model
+from equfl.simulation.engines.base import Clients, Engine
+from equfl.training.base import Training
+
+
+def simulate(
+    federation: Federation,
+    *,
+    method: Method,
+    target: Notion,
+    notions: Sequence[Notion],
+    model: Model,
+    training: Training,
+    aggregation: Aggregation,
+    engine: Engine,
+    rounds: int,
+    seed: int = 0,
+    participation: float = 1.0,
+    evaluate_every: int = 1,
+    state: ServerState | None = None,
+    progress: Progress = lambda task, done, total: None,
+) -> Iterator[tuple[RoundRecord, ServerState]]:
+    """Run the rounds after ``state`` (default: the random start) and yield each one's record and state.
+
+    The loop calls nobody back and keeps nothing: storing, printing and stopping are the caller's, who may go on from
+    any state that was yielded.
+    """
+    seeds = Seed(seed)
+    network = model.network(federation.schema.shape, len(federation.schema.classes))
+    state = state or start(model, network, seeds, device=federation.train.pooled.inputs.device)
+    shards = _prepared(federation.train, method)
+    clients = Clients(shards, network, training, method, seeds)
+    train = engine.load(clients)
+    steps = sum(training.steps(size) for size in shards.sizes) / len(shards)
+
+    while state.round < rounds:
+        number = state.round + 1
+        ids = participants(len(shards), participation, seeds.generator("participants", round=number))
+        context = RoundContext(
+            round=number,
+            rounds=rounds,
+            learning_rate=training.learning_rate,
+            network=network,
+            schema=federation.schema,
+            aggregate=lambda updates, shares: aggregation(updates, shares, context),  # noqa: B023 (used this round only)
+            generator=partial(seeds.generator, round=number),
+            target=target,
+            local_steps=steps,
+            progress=progress,
+        )
+        instructions = method.instruct(state)
+        answers = train(state, ids, instructions)
+        sizes = torch.tensor([shards.sizes[client] for client in ids], dtype=torch.float64)
+        shares = (sizes / sizes.sum()).to(state.vector)
+        cohort = Cohort(
+            ids=ids,
+            updates=(state.vector - answers.vectors) / training.learning_rate,
+            shares=shares,
+            buffers=_averaged(answers.buffers, shares),
+            reports=_reports(clients, state, ids, instructions),
+        )
+        state, diagnostics = method.step(state, cohort, context)
+        evaluation = {}
+        if number % evaluate_every == 0 or number == rounds:
+            predictions = predict(network, state.vector, state.buffers, federation.test.pooled.inputs)
+            evaluation = score(predictions, federation.test, notions)
+        yield RoundRecord(number, len(ids), evaluation, diagnostics), state
+
+
+def start(model: Model, network: Network, seeds: Seed, *, device: torch.device | str = "cpu") -> ServerState:
+    """The state before the first round: the model's random start, the paper's w^1."""
+    vector, buffers = model.initial(network, seeds.generator("initial model"))
+    return ServerState(0, vector.to(device), {name: value.to(device) for name, value in buffers.items()})
+
+
+def participants(clients: int, participation: float, generator: torch.Generator) -> tuple[int, ...]:
+    """The clients of a round, in order: everybody, or a random share of at least one."""
+    if participation >= 1:
+        return tuple(range(clients))
+    chosen = torch.randperm(clients, generator=generator)[: max(1, round(participation * clients))]
+    return tuple(sorted(chosen.tolist()))
+
+
+def _prepared(shards: Shards, method: Method) -> Shards:
+    return concatenate([method.prepare(samples) for samples in shards]) if changes(method, "prepare") else shards
+
+
+def _averaged(buffers: Tensors, shares: torch.Tensor) -> dict[str, torch.Tensor]:
+    # Statistics are averaged by share; batch norm's step counter is a count, of which the largest is kept.
+    return {
+        name: torch.einsum("n,n...->...", shares, rows) if rows.is_floating_point() else rows.amax(dim=0)
+        for name, rows in buffers.items()
+    }
+
+
+def _reports(clients: Clients, state: ServerState, ids: Sequence[int], instructions: Tensors) -> Tensors:
+    if not changes(clients.method, "report"):
+        return {}
+    reports = [
+        clients.method.report(clients.network, state.vector, state.buffers, clients.shards[client], instructions)
+        for client in ids
+    ]
+    return {name: torch.stack([report[name] for report in reports]) for name in reports[0]}

@@ -1,0 +1,1 @@
+"""One file, one way in which the server gets data of its own (the paper's Algorithm 1)."""
