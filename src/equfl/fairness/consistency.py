@@ -1,0 +1,76 @@
+"""Consistency (Zemel et al., 2013): like rows are treated alike."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from equfl.core.arrays import Logits, Losses, Neighbours, Predictions, Shares
+from equfl.core.errors import DataError
+from equfl.core.losses import cross_entropy
+from equfl.core.samples import Samples, Shards
+from equfl.fairness.base import Notion
+
+
+@dataclass(frozen=True)
+class Consistency(Notion, name="consistency"):
+    """Every row is predicted as its nearest rows are.
+
+    Symbols: ``N_z`` the neighbours of row z, as ``Samples.neighbours`` has them (by default the five nearest rows,
+    z itself among them); how many they are is decided where they are searched.
+    """
+
+    symbol: ClassVar[str] = "CON"
+
+    def terms(self, predictions: Predictions, samples: Samples) -> Losses:
+        """Of each row, ``|prediction - mean prediction of its neighbours|``; the metric is their mean."""
+        return _gaps_to_neighbours(predictions.float(), _neighbours(samples))
+
+    def metric(self, predictions: Predictions, samples: Samples) -> float:
+        """``mean_z |prediction_z - mean_{q in N_z} prediction_q|``; NaN for fewer than two rows."""
+        return self.terms(predictions, samples).double().mean().item() if len(samples) > 1 else float("nan")
+
+    def by_client(self, predictions: Predictions, shards: Shards) -> Shares:
+        """The metric among each client's own rows."""
+        terms = self.terms(predictions, _within_clients(shards)).double()
+        means = torch.stack([part.mean() for part in terms.split(shards.sizes)])
+        return means.where(torch.tensor(shards.sizes, device=means.device) > 1, torch.nan)
+
+    def loss(self, logits: Logits, samples: Samples) -> Tensor:
+        """``mean_z |l_z - mean_{q in N_z} l_q|`` with the cross-entropy l.
+
+        Losses are compared, not predictions: neighbours with different labels are pushed to different predictions.
+        """
+        return _gaps_to_neighbours(cross_entropy(logits, samples), _neighbours(samples)).mean()
+
+
+def _gaps_to_neighbours(values: Float[Tensor, " samples"], neighbours: Neighbours) -> Float[Tensor, " samples"]:
+    # Where a row has fewer neighbours than others, -1 fills up: it reads the zero at the end and counts for nothing.
+    padded = torch.cat([values, values.new_zeros(1)])
+    found = (neighbours >= 0).sum(dim=1).clamp(min=1)
+    return (values - padded[neighbours].sum(dim=1) / found).abs()
+
+
+def _neighbours(samples: Samples) -> Neighbours:
+    if samples.neighbours is None:
+        raise _not_searched("samples without neighbours")
+    return samples.neighbours
+
+
+def _within_clients(shards: Shards) -> Samples:
+    own = shards.own_neighbours
+    if own is None:
+        raise _not_searched("clients without neighbours of their own")
+    sizes = torch.tensor(shards.sizes, device=own.device)
+    starts = torch.tensor(shards.starts[:-1], device=own.device).repeat_interleave(sizes, output_size=len(own))
+    return replace(shards.pooled, neighbours=own.where(own < 0, own + starts.unsqueeze(1)))
+
+
+def _not_searched(found: str) -> DataError:
+    return DataError(
+        found,
+        wanted="the nearest rows of every row, which consistency compares",
+        remedy="Search them once with equfl.fairness.neighbours, or leave consistency out",
+    )

@@ -1,0 +1,76 @@
+"""How many rows fall into each cell (predicted label, true label, group): all that a group notion needs.
+
+A table is an exact summary, so whatever is computed from it costs nothing, however many rows there were: one table
+per client scores the clients, a thousand resampled tables give an interval.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from equfl.core.arrays import Counts, Predictions
+from equfl.core.errors import DataError
+from equfl.core.samples import Samples, Shards
+
+
+def count(predictions: Predictions, samples: Samples) -> Counts:
+    """The table of the samples; soft labels and groups count with their memberships."""
+    if samples.labels.is_floating_point() or samples.groups.is_floating_point():
+        predicted = one_hot(predictions, samples.classes).double()
+        return torch.einsum(
+            "np,nl,ng->plg", predicted, samples.label_weights().double(), samples.group_weights().double()
+        )
+    return count_by_client(predictions, Shards(samples, (len(samples),)))[0]
+
+
+def count_by_client(predictions: Predictions, shards: Shards) -> Counts:
+    """One table per client, counted in one pass over all rows; labels and groups are numbers."""
+    samples = shards.pooled
+    shape = (len(shards), samples.classes, samples.classes, samples.group_count)
+    clients = torch.arange(len(shards), device=predictions.device)
+    cells = clients.repeat_interleave(torch.tensor(shards.sizes, device=predictions.device), output_size=len(samples))
+    for values, size in zip((predictions, samples.labels, samples.groups), shape[1:], strict=True):
+        cells = cells.mul_(size).add_(values)
+    tables = torch.bincount(cells, minlength=torch.Size(shape).numel())
+    return tables.reshape(shape).double()
+
+
+def binary(counts: Counts) -> Counts:
+    """The same tables, once it is sure that they have two labels."""
+    if counts.shape[-3:-1] != (2, 2):
+        raise DataError(
+            f"{counts.shape[-2]} labels",
+            wanted="two, of which 1 is the favourable one",
+            remedy="Make the label binary, or leave this notion out",
+        )
+    return counts
+
+
+def large_groups(counts: Counts, min_group_share: float) -> Bool[Tensor, "*batch groups"]:
+    """Which groups have at least that share of their table's rows."""
+    rows = counts.sum(dim=(-3, -2))
+    return rows >= min_group_share * rows.sum(dim=-1, keepdim=True)
+
+
+def rate(part: Float[Tensor, "*cells"], whole: Float[Tensor, "*cells"]) -> Float[Tensor, "*cells"]:
+    """``part / whole``; 0, with a finite gradient, where there is nothing: the caller must not look there."""
+    return part / whole.where(whole > 0, 1.0)
+
+
+def largest_gap(rates: Float[Tensor, "*batch groups"], present: Bool[Tensor, "*batch groups"]) -> Float[Tensor, "*batch"]:
+    """Largest minus smallest rate among the groups present, NaN if fewer than two are.
+
+    It equals the largest absolute difference of any pair.
+    """
+    highest = rates.where(present, -torch.inf).max(dim=-1).values
+    # Among equal rates the maximum takes the first group; turned round, the minimum takes the last, so that a gap
+    # of zero still lies between two groups and has their standard error.
+    lowest = rates.where(present, torch.inf).flip(-1).min(dim=-1).values
+    return (highest - lowest).where(present.sum(dim=-1) >= 2, torch.nan)
+
+
+def largest(values: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
+    """The largest value that is not NaN; NaN if there is none."""
+    known = ~values.isnan()
+    return values.where(known, -torch.inf).max(dim=-1).values.where(known.any(dim=-1), torch.nan)
