@@ -47,10 +47,15 @@ class Consistency(Notion, name="consistency"):
 
 
 def _gaps_to_neighbours(values: Float[Tensor, " samples"], neighbours: Neighbours) -> Float[Tensor, " samples"]:
-    # Where a row has fewer neighbours than others, -1 fills up: it reads the zero at the end and counts for nothing.
+    found: int | Tensor = neighbours.shape[1]
+    if neighbours.numel() and neighbours.min() < 0:
+        # Rows with fewer neighbours than others have -1 there: it reads the zero at the end and is not counted.
+        found = (neighbours >= 0).sum(dim=1).clamp(min=1)
+        neighbours = neighbours.where(neighbours >= 0, len(values))
     padded = torch.cat([values, values.new_zeros(1)])
-    found = (neighbours >= 0).sum(dim=1).clamp(min=1)
-    return (values - padded[neighbours].sum(dim=1) / found).abs()
+    around = padded.index_select(0, neighbours.reshape(-1)).reshape(neighbours.shape)
+    # The product with ones adds up short rows several times faster than 'sum' does.
+    return (values - around @ values.new_ones(neighbours.shape[1]) / found).abs()
 
 
 def _neighbours(samples: Samples) -> Neighbours:
