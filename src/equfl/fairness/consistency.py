@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from equfl.core.arrays import Logits, Losses, Neighbours, Predictions, Shares
@@ -12,6 +12,7 @@ from equfl.core.errors import DataError
 from equfl.core.losses import cross_entropy
 from equfl.core.samples import Samples, Shards
 from equfl.fairness.base import Notion
+from equfl.fairness.counts import client_of_row
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ class Consistency(Notion, name="consistency"):
 
     def by_client(self, predictions: Predictions, shards: Shards) -> Shares:
         """The metric among each client's own rows."""
-        terms = self.terms(predictions, _within_clients(shards)).double()
-        means = torch.stack([part.mean() for part in terms.split(shards.sizes)])
-        return means.where(torch.tensor(shards.sizes, device=means.device) > 1, torch.nan)
+        clients = client_of_row(shards)
+        terms = self.terms(predictions, _among_own_rows(shards, clients))
+        sizes = torch.tensor(shards.sizes, device=clients.device)
+        means = torch.bincount(clients, weights=terms.double(), minlength=len(shards)) / sizes
+        return means.where(sizes > 1, torch.nan)
 
     def loss(self, logits: Logits, samples: Samples) -> Tensor:
         """``mean_z |l_z - mean_{q in N_z} l_q|`` with the cross-entropy l.
@@ -64,13 +67,15 @@ def _neighbours(samples: Samples) -> Neighbours:
     return samples.neighbours
 
 
-def _within_clients(shards: Shards) -> Samples:
+def _among_own_rows(shards: Shards, clients: Int[Tensor, " samples"]) -> Samples:
     own = shards.own_neighbours
     if own is None:
         raise _not_searched("clients without neighbours of their own")
-    sizes = torch.tensor(shards.sizes, device=own.device)
-    starts = torch.tensor(shards.starts[:-1], device=own.device).repeat_interleave(sizes, output_size=len(own))
-    return replace(shards.pooled, neighbours=own.where(own < 0, own + starts.unsqueeze(1)))
+    starts = torch.tensor(shards.starts[:-1], device=own.device)
+    neighbours = own + starts[clients].unsqueeze(1)
+    if own.numel() and own.min() < 0:
+        neighbours = neighbours.where(own >= 0, -1)
+    return replace(shards.pooled, neighbours=neighbours)
 
 
 def _not_searched(found: str) -> DataError:

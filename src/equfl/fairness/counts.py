@@ -5,7 +5,7 @@ per client scores the clients, a thousand resampled tables give an interval.
 """
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -28,12 +28,18 @@ def count_by_client(predictions: Predictions, shards: Shards) -> Counts:
     """One table per client, counted in one pass over all rows; labels and groups are numbers."""
     samples = shards.pooled
     shape = (len(shards), samples.classes, samples.classes, samples.group_count)
-    clients = torch.arange(len(shards), device=predictions.device)
-    cells = clients.repeat_interleave(torch.tensor(shards.sizes, device=predictions.device), output_size=len(samples))
+    cells = client_of_row(shards)
     for values, size in zip((predictions, samples.labels, samples.groups), shape[1:], strict=True):
         cells = cells.mul_(size).add_(values)
     tables = torch.bincount(cells, minlength=torch.Size(shape).numel())
     return tables.reshape(shape).double()
+
+
+def client_of_row(shards: Shards) -> Int[Tensor, " samples"]:
+    """The number of the client that each row belongs to."""
+    device = shards.pooled.inputs.device
+    sizes = torch.tensor(shards.sizes, device=device)
+    return torch.arange(len(shards), device=device).repeat_interleave(sizes, output_size=len(shards.pooled))
 
 
 def binary(counts: Counts) -> Counts:
@@ -58,7 +64,9 @@ def rate(part: Float[Tensor, "*cells"], whole: Float[Tensor, "*cells"]) -> Float
     return part / whole.where(whole > 0, 1.0)
 
 
-def largest_gap(rates: Float[Tensor, "*batch groups"], present: Bool[Tensor, "*batch groups"]) -> Float[Tensor, "*batch"]:
+def largest_gap(
+    rates: Float[Tensor, "*batch groups"], present: Bool[Tensor, "*batch groups"]
+) -> Float[Tensor, "*batch"]:
     """Largest minus smallest rate among the groups present, NaN if fewer than two are.
 
     It equals the largest absolute difference of any pair.
