@@ -5,7 +5,7 @@ part of the vector: they never enter a distance, a median or a fairness gradient
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equfl.core.arrays import Inputs, Logits, Vector
+from equfl.core.arrays import Inputs, Logits, SoftLabels, Vector
 
 Buffers = Mapping[str, Tensor]
 
@@ -58,15 +58,21 @@ class Layout:
         }
 
 
+ClosedForm = Callable[[Layout, Vector, Inputs, SoftLabels], Vector]
+"""A model's gradient of the mean cross-entropy, written out by hand."""
+
+
 class Network:
     """A module as a pure function of (vector, buffers, inputs).
 
     The module itself carries no weights (it may live on the ``meta`` device); every call brings its own.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, closed_form: ClosedForm | None = None) -> None:
         self.module = module
         self.layout = Layout.of(module)
+        self.closed_form = closed_form
+        """The gradient written out by hand, where the model knows it; much faster to differentiate again."""
         self._evaluating = copy.deepcopy(module).eval()
         self._training = copy.deepcopy(module).train()
 
@@ -80,3 +86,22 @@ class Network:
         fresh = {name: value.clone() for name, value in buffers.items()}
         logits: Tensor = functional_call(self._training, self.layout.unflatten(vector) | fresh, (inputs,))
         return logits, fresh
+
+    def mean_gradient(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
+        """Gradient of the mean cross-entropy with respect to the vector, itself differentiable in all arguments.
+
+        In training mode a batch is normalised by its own statistics, so no buffers are needed.
+        """
+        if self.closed_form is not None:
+            return self.closed_form(self.layout, vector, inputs, labels)
+        return self.mean_gradient_by_autograd(vector, inputs, labels)
+
+    def mean_gradient_by_autograd(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
+        """The same for any module, and the reference for a closed form."""
+        with torch.enable_grad():
+            point = vector if vector.requires_grad else vector.detach().requires_grad_()
+            scratch = {name: torch.zeros_like(b, device=vector.device) for name, b in self.module.named_buffers()}
+            logits: Tensor = functional_call(self._training, self.layout.unflatten(point) | scratch, (inputs,))
+            loss = -(labels * torch.log_softmax(logits, dim=-1)).sum(dim=-1).mean()
+            (gradient,) = torch.autograd.grad(loss, point, create_graph=True)
+        return gradient

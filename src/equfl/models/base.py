@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from equfl.core.arrays import Vector
 from equfl.core.component import Component
 from equfl.core.errors import ConfigError
-from equfl.core.vector import Buffers, Network
+from equfl.core.vector import Buffers, ClosedForm, Network
 
 
 class Model(Component, kind="model"):
@@ -22,7 +22,11 @@ class Model(Component, kind="model"):
     def network(self, shape: tuple[int, ...], classes: int) -> Network:
         """The module as a pure function. It is built without memory for weights and without drawing numbers."""
         with torch.device("meta"):
-            return Network(self.build(shape, classes))
+            return Network(self.build(shape, classes), self.closed_form())
+
+    def closed_form(self) -> ClosedForm | None:
+        """The model's gradient written out by hand, if it has one; synthesis is faster with it."""
+        return None
 
     def initial(self, network: Network, generator: torch.Generator) -> tuple[Vector, Buffers]:
         """A random start: torch's own defaults for the usual layers, from the given generator."""

@@ -1,9 +1,8 @@
 """What an engine is: it trains the participants of a round."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -42,12 +41,8 @@ class Clients:
         return self.seed.generator("shuffle", round=round, client=client)
 
 
-class Trainer(Protocol):
-    """A loaded engine."""
-
-    def __call__(self, state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
-        """Train the given clients from ``state`` in round ``state.round + 1``."""
-        ...
+Trainer = Callable[[ServerState, Sequence[int], Tensors], Answers]
+"""A loaded engine: trains the given clients from the state, in round ``state.round + 1``."""
 
 
 class Engine(Component, kind="engine"):

@@ -1,0 +1,29 @@
+"""What several rooms' tests share."""
+
+import pytest
+import torch
+
+from equfl.core.protocol import RoundContext
+from equfl.core.random import Seed
+from equfl.core.schema import Schema
+from equfl.fairness.equalized_odds import EqualizedOdds
+from equfl.models.mlp import MLP
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def context() -> RoundContext:
+    """A round context over three inputs, of which the first two are the codes of two groups."""
+    schema = Schema(shape=(3,), classes=("no", "yes"), groups=("a", "b"), sensitive=("group",))
+    return RoundContext(
+        round=1,
+        rounds=10,
+        learning_rate=0.1,
+        network=MLP((4,)).network((3,), 2),
+        schema=schema,
+        aggregate=lambda updates, shares: shares @ updates,
+        generator=lambda purpose: Seed(0).generator(purpose),
+        target=EqualizedOdds(),
+        local_steps=16.0,
+    )

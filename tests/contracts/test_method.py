@@ -1,0 +1,79 @@
+"""What every method must do, today's and later ones: a round is a pure function of the state before it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equfl.aggregation.mean import Mean
+from equfl.core.component import known
+from equfl.data.toy import Toy
+from equfl.fairness.base import Notion
+from equfl.fairness.equalized_odds import EqualizedOdds
+from equfl.methods.base import Method
+from equfl.methods.fedavg import FedAvg
+from equfl.models.mlp import MLP
+from equfl.simulation.engines.serial import Serial
+from equfl.simulation.loop import simulate
+from equfl.synthesis.trajectory_matching import TrajectoryMatching
+from equfl.training.sgd import SGD
+
+ROUNDS = 8
+
+
+def quick(method: type[Method]) -> Method:
+    """The method as it is, but for a synthesis that takes no time."""
+    default = method()
+    if hasattr(default, "synthesis"):
+        return replace(default, synthesis=TrajectoryMatching(samples=16, iterations=3, match_steps=2))
+    return default
+
+
+METHODS = [quick(method) for method in known(Method).values()]
+
+
+def run(method: Method, target: Notion | None = None, **settings):
+    return list(
+        simulate(
+            Toy(clients=3, rows=40, spread=0.5).load(),
+            method=method,
+            target=target or EqualizedOdds(),
+            notions=[EqualizedOdds()],
+            model=MLP((4,)),
+            training=SGD(batch_size=16),
+            aggregation=Mean(),
+            engine=Serial(),
+            rounds=ROUNDS,
+            **settings,
+        )
+    )
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+class TestMethod:
+    def test_the_same_seed_gives_the_same_run_and_another_seed_another(self, method):
+        first, again, other = run(method), run(method), run(method, seed=1)
+        assert torch.equal(first[-1][1].vector, again[-1][1].vector)
+        assert [record for record, _ in first] == [record for record, _ in again]
+        assert not torch.equal(first[-1][1].vector, other[-1][1].vector)
+
+    def test_going_on_from_any_round_ends_where_the_undisturbed_run_ended(self, method):
+        undisturbed = run(method)
+        for stop in range(ROUNDS):
+            rest = run(method, state=undisturbed[stop][1])
+            assert [record for record, _ in rest] == [record for record, _ in undisturbed[stop + 1 :]]
+            final = (rest or undisturbed)[-1][1]
+            assert torch.equal(final.vector, undisturbed[-1][1].vector)
+            assert all(torch.equal(value, undisturbed[-1][1].memory[name]) for name, value in final.memory.items())
+
+    def test_the_rounds_it_shares_with_fedavg_are_fedavgs(self, method):
+        shared = method.shared_rounds(ROUNDS)
+        ours, fedavg = run(method)[:shared], run(FedAvg())[:shared]
+        assert all(torch.equal(a.vector, b.vector) for (_, a), (_, b) in zip(ours, fedavg, strict=True))
+
+    def test_the_run_ends_with_a_finite_model(self, method):
+        assert run(method)[-1][1].vector.isfinite().all()
+
+    @pytest.mark.parametrize("target", [notion() for notion in known(Notion).values()], ids=str)
+    def test_every_notion_can_be_its_target(self, method, target):
+        assert run(method, target)[-1][1].vector.isfinite().all()
