@@ -1,0 +1,38 @@
+"""One setting changed in a plain config: what stands behind ``--set method.gamma=0.5``."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from equfl.config.codec import Plain
+from equfl.core.errors import ConfigError
+
+
+def override(plain: Mapping[str, Any], setting: str) -> Plain:
+    """The plain config after one ``path=value``, the value written as in TOML; what is not TOML is taken as text."""
+    path, equals, text = setting.partition("=")
+    if not (equals and all(path.split("."))):
+        raise ConfigError(f"the setting {setting!r}", wanted="path=value", remedy="Write for instance method.gamma=0.5")
+    return assign(plain, path, _literal(text))
+
+
+def assign(plain: Mapping[str, Any], path: str, value: Any) -> Plain:
+    """The plain config with the value at a dotted path replaced.
+
+    Naming another component replaces the one that is there, fields and all; naming the same one leaves its fields.
+    """
+    key, _, rest = path.partition(".")
+    current = plain.get(key, {})
+    if rest and rest != "name":
+        section = {"name": current} if isinstance(current, str) else current
+        value = assign(section if isinstance(section, Mapping) else {}, rest, value)
+    elif isinstance(current, Mapping) and current.get("name") == value:
+        value = current
+    return {**plain, key: value}
+
+
+def _literal(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
