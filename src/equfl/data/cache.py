@@ -1,0 +1,68 @@
+"""Where files lie on the user's machine, and federations that are prepared once and read many times."""
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+from equfl.data import federation_file
+from equfl.data.base import Dataset, Federation
+
+
+def folder() -> Path:
+    """The folder named by ``EQUFL_CACHE``, or the user's own cache."""
+    return Path(os.environ.get("EQUFL_CACHE") or user_cache_dir("equfl"))
+
+
+def offline() -> bool:
+    """Whether ``EQUFL_OFFLINE`` forbids downloads."""
+    return os.environ.get("EQUFL_OFFLINE", "") not in ("", "0")
+
+
+def prepared(dataset: Dataset, sources: Iterable[Path], build: Callable[[], Federation]) -> Federation:
+    """What ``build`` gives, read from the cache if it was built before from the same files with the same settings.
+
+    A damaged file in the cache is built again, and where nothing can be written nothing is kept: it is only a cache.
+    Its files are readable by the user alone, since a user's own table may end up there.
+    """
+    path = folder() / "prepared" / f"{dataset.name}-{_identity(dataset, sources)}.safetensors"
+    federation = federation_file.read(path)
+    if federation is None:
+        federation = build()
+        try:
+            with replacing(path) as fresh:
+                federation_file.write(federation, fresh)
+        except OSError as error:
+            warnings.warn(f"The prepared rows are not kept: {error}. EQUFL_CACHE names another folder.", stacklevel=2)
+    return federation
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside ``path`` that takes its place when the block ends, and vanishes when the block fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    fresh = Path(name)
+    try:
+        yield fresh
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _identity(dataset: Dataset, sources: Iterable[Path]) -> str:
+    files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
+    fields = asdict(dataset)  # type: ignore[call-overload]
+    facts = [federation_file.FORMAT, version("equfl"), dataset.name, fields, files]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
