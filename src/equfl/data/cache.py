@@ -13,6 +13,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
+from equfl.core.errors import DataMissing
 from equfl.data import federation_file
 from equfl.data.base import Dataset, Federation
 
@@ -20,6 +21,18 @@ from equfl.data.base import Dataset, Federation
 def folder() -> Path:
     """The folder named by ``EQUFL_CACHE``, or the user's own cache."""
     return Path(os.environ.get("EQUFL_CACHE") or user_cache_dir("equfl"))
+
+
+def data_folder() -> Path | None:
+    """The folder with the user's own copies of public data, named by ``EQUFL_DATA``."""
+    named = os.environ.get("EQUFL_DATA")
+    if named and not Path(named).is_dir():
+        raise DataMissing(
+            f"EQUFL_DATA names {named}, where no folder is",
+            wanted="a folder with data files",
+            remedy="Correct the name, or unset EQUFL_DATA",
+        )
+    return Path(named) if named else None
 
 
 def offline() -> bool:

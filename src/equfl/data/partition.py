@@ -14,8 +14,12 @@ Rows = Int[Tensor, " rows"]
 
 def by_party(table: pa.Table, column: str) -> dict[str, pa.Table]:
     """The rows of each party, in the order they came; parties by name (by number, if they are numbers)."""
-    table = table.take(pc.sort_indices(table[column]))
-    runs = pc.run_end_encode(table[column].combine_chunks())
+    names = table[column]
+    if pa.types.is_dictionary(names.type):
+        names = names.cast(names.type.value_type)
+    order = pc.sort_indices(names)
+    table, names = table.take(order), names.take(order)
+    runs = pc.run_end_encode(names.combine_chunks())
     ends = [0, *runs.run_ends.to_pylist()]
     return {
         str(party): table.slice(start, end - start)
