@@ -23,7 +23,7 @@ class Extract:
     """The column with the parties' postal codes."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Per column, the code that stands for an unknown one."""
-    meanings: Mapping[str, Mapping[int | str, str]] = field(default_factory=dict)
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Per column, the codes that mean something else than in the person files."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """The differences for people."""
@@ -57,5 +57,5 @@ class Extract:
     def means(self, feature: Feature) -> Feature:
         """The feature, with what its codes mean here."""
         here = self.meanings.get(feature.name, {})
-        pairs = zip(feature.codes, feature.meanings, strict=True)
+        pairs = zip(feature.code_names, feature.meanings, strict=True)
         return replace(feature, meanings=tuple(here.get(code, meaning) for code, meaning in pairs))

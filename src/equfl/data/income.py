@@ -31,8 +31,8 @@ class Income(Census, name="income"):
         party="ST",
         unknown={"RAC1P": 0},
         meanings={
-            "MAR": {5: "not married"},
-            "RAC1P": {3: "American Indian or Alaska Native", 8: "another or several races"},
+            "MAR": {"5": "not married"},
+            "RAC1P": {"3": "American Indian or Alaska Native", "8": "another or several races"},
         },
         facts={
             "merged codes": "MAR: 2 to 5 are 5; RAC1P: 3 to 5 are 3, 7 to 9 are 8; in California all but 1 are unknown",
