@@ -3,10 +3,8 @@
 import hashlib
 import json
 import os
-import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -51,27 +49,10 @@ def prepared(dataset: Dataset, sources: Iterable[Path], build: Callable[[], Fede
     if federation is None:
         federation = build()
         try:
-            with replacing(path) as fresh:
-                federation_file.write(federation, fresh)
+            federation_file.write(federation, path)
         except OSError as error:
             warnings.warn(f"The prepared rows are not kept: {error}. EQUFL_CACHE names another folder.", stacklevel=2)
     return federation
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside ``path`` that takes its place when the block ends, and vanishes when the block fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    fresh = Path(name)
-    try:
-        yield fresh
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _identity(dataset: Dataset, sources: Iterable[Path]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from equfl.data.base import Progress
-from equfl.data.cache import replacing
+from equfl.data.replacing import replacing
 
 CHUNK = 1 << 18
 PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -48,7 +48,7 @@ def fetch(
 
 
 def intact(path: Path) -> bool:
-    """Whether the file is still what was downloaded; a file that somebody put there by hand has nothing to differ from."""
+    """Whether the file is still what was downloaded; one that was put there by hand has nothing to differ from."""
     written = _checksum_file(path)
     if not written.exists():
         return True

@@ -1,21 +1,18 @@
-"""A federation as one safetensors file: the rows as tensors, all that is known of them as JSON in its header."""
+"""A federation as one safetensors file: the rows as tensors, all that is known of them in its header."""
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from equfl.core.samples import Samples, Shards
 from equfl.core.schema import Column, Schema
+from equfl.data import tensor_file
 from equfl.data.base import Federation, Grouping
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when the file, or the encoding of any data set, changes: older files are then not read."""
 
 
@@ -33,25 +30,17 @@ def write(federation: Federation, path: Path) -> None:
         "schema": asdict(federation.schema),
         "groupings": {name: grouping.names for name, grouping in federation.groupings.items()},
         "facts": dict(federation.facts),
-        "checksums": {name: _checksum(value) for name, value in tensors.items()},
+        "format": FORMAT,
     }
-    try:
-        save_file({name: value.contiguous() for name, value in tensors.items()}, path, {"about": json.dumps(about)})
-    except SafetensorError as error:
-        # A full disk arrives here in safetensors' own clothes.
-        raise OSError(f"{path} cannot be written: {error}") from error
+    tensor_file.write(path, tensors, about)
 
 
 def read(path: Path) -> Federation | None:
     """The federation in the file; ``None`` if there is no file, or if it is not what was written."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads(file.metadata()["about"])
-            tensors = {name: file.get_tensor(name) for name in about["checksums"]}
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+    found = tensor_file.read(path)
+    if found is None or found[1].get("format") != FORMAT:
         return None
-    if any(_checksum(tensors[name]) != expected for name, expected in about["checksums"].items()):
-        return None
+    tensors, about = found
     schema = _schema(about["schema"])
     return Federation(
         name=about["name"],
@@ -98,7 +87,3 @@ def _schema(about: Mapping[str, Any]) -> Schema:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(entry) for entry in value) if isinstance(value, list) else value
-
-
-def _checksum(values: Tensor) -> int:
-    return zlib.crc32(values.contiguous().numpy())

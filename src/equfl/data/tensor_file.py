@@ -1,0 +1,40 @@
+"""Named tensors and what is known of them as one safetensors file: read as they were written, or not at all."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from equfl.data.replacing import replacing
+
+
+def write(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, sync: bool = True) -> None:
+    """Write the file, all at once; ``about`` is anything that JSON can say, and stands in the file's header."""
+    ready = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    facts = {"about": about, "checksums": {name: _checksum(value) for name, value in ready.items()}}
+    with replacing(path, sync=sync) as fresh:
+        # Bytes first, so that a full disk is an OSError like any other.
+        fresh.write_bytes(save(ready, {"equfl": json.dumps(facts)}))
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The tensors and what is known of them; ``None`` if there is no file, or if it is not what was written."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads(file.metadata()["equfl"])
+            tensors = {name: file.get_tensor(name) for name in facts["checksums"]}
+        about: dict[str, Any] = facts["about"]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return None
+    if any(_checksum(tensors[name]) != expected for name, expected in facts["checksums"].items()):
+        return None
+    return tensors, about
+
+
+def _checksum(values: Tensor) -> int:
+    return zlib.crc32(values.numpy().data)
