@@ -44,13 +44,14 @@ def test_a_complaint_stays_on_one_line_and_harmless_whatever_was_typed(capsys):
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_loads_neither_torch_nor_arrow(command):
     words = [command, "--help"] if command else ["--help"]
-    check = f"import sys; from equfl.cli import main; main({words}); print({{'torch', 'pyarrow', 'numpy'}} & {{*sys.modules}})"
+    heavy = "{'torch', 'pyarrow', 'numpy'} & {*sys.modules}"
+    check = f"import sys; from equfl.cli import main; main({words}); print({heavy})"
     finished = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert finished.stdout.splitlines()[-1] == "set()"
 
 
 def test_a_reader_who_leaves_early_is_no_error():
-    with subprocess.Popen(ENTRY + ["describe"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([*ENTRY, "describe"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0

@@ -72,3 +72,5 @@ class RoundRecord:
     evaluation: Mapping[str, float] = field(default_factory=dict)
     """``accuracy`` and per notion ``NOTION/pooled`` and ``NOTION/client_mean``; empty where not evaluated."""
     diagnostics: Diagnostics = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """What the round took: ``clients``, ``server`` and ``evaluation``; all that may differ between equal runs."""

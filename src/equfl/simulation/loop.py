@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from time import perf_counter
 
 import torch
 
 from equfl.aggregation.base import Aggregation
+from equfl.core.errors import CohortError
 from equfl.core.protocol import Cohort, RoundContext, RoundRecord, ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Shards, concatenate
 from equfl.core.vector import Network
 from equfl.data.base import Federation, Progress
-from equfl.fairness.audit import predict, score
 from equfl.fairness.base import Notion
+from equfl.fairness.score import predict, score
 from equfl.methods.base import Method, Tensors, changes
 from equfl.models.base import Model
 from equfl.simulation.engines.base import Clients, Engine
@@ -64,8 +66,10 @@ def simulate(
             local_steps=steps,
             progress=progress,
         )
+        began = perf_counter()
         instructions = method.instruct(state)
         answers = train(state, ids, instructions)
+        trained = perf_counter()
         sizes = torch.tensor([shards.sizes[client] for client in ids], dtype=torch.float64)
         shares = (sizes / sizes.sum()).to(state.vector)
         cohort = Cohort(
@@ -76,11 +80,14 @@ def simulate(
             reports=_reports(clients, state, ids, instructions),
         )
         state, diagnostics = method.step(state, cohort, context)
+        _demand_finite(state, training)
+        stepped = perf_counter()
         evaluation = {}
         if number % evaluate_every == 0 or number == rounds:
             predictions = predict(network, state.vector, state.buffers, federation.test.pooled.inputs)
             evaluation = score(predictions, federation.test, notions)
-        yield RoundRecord(number, len(ids), evaluation, diagnostics), state
+        seconds = {"clients": trained - began, "server": stepped - trained, "evaluation": perf_counter() - stepped}
+        yield RoundRecord(number, len(ids), evaluation, diagnostics, seconds), state
 
 
 def start(model: Model, network: Network, seeds: Seed, *, device: torch.device | str = "cpu") -> ServerState:
@@ -95,6 +102,15 @@ def participants(clients: int, participation: float, generator: torch.Generator)
         return tuple(range(clients))
     chosen = torch.randperm(clients, generator=generator)[: max(1, round(participation * clients))]
     return tuple(sorted(chosen.tolist()))
+
+
+def _demand_finite(state: ServerState, training: Training) -> None:
+    if not torch.isfinite(state.vector).all():
+        raise CohortError(
+            f"the global model is no longer finite after round {state.round}",
+            wanted="a training that does not diverge",
+            remedy=f"Lower training.learning_rate = {training.learning_rate:g}, or look for extreme values in the data",
+        )
 
 
 def _prepared(shards: Shards, method: Method) -> Shards:

@@ -2,11 +2,11 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-from equfl.fairness.neighbours import nearest
 
 from equfl.core.protocol import Cohort, ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Samples
+from equfl.fairness.neighbours import nearest
 from equfl.methods.base import Method, changes
 from equfl.methods.equfl import EquFL
 from equfl.methods.fedavg import FedAvg
