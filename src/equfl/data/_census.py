@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,9 +16,9 @@ from equfl.data._census_extract import Extract
 from equfl.data._census_files import person_file, read_persons
 from equfl.data.base import Dataset, Federation, Progress
 from equfl.data.encoding import Feature, Scaling
-from equfl.data.federate import Task, federate
+from equfl.data.federate import Split, Task, federate
 from equfl.data.neighbourhood import with_neighbours
-from equfl.data.partition import split_by_count
+from equfl.data.partition import Rows, split_by_count
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,8 @@ class Census(Dataset):
         return self._federate(
             {party: tables[party] for party in parties},
             tuple(map(extract.means, self.features)),
-            {"source": f"{SURVEY}, {path.name}", **extract.facts},
+            self._split,
+            {"source": f"{SURVEY}, {path.name}", **extract.facts, "simulated": "no"},
             progress,
         )
 
@@ -100,12 +100,17 @@ class Census(Dataset):
             label = pc.fill_null(self.positive(rows[self.label]), False)
             tables[party] = rows.set_column(rows.column_names.index(self.label), self.label, label)
             progress("read the person files", number + 1, len(files))
-        return self._federate(tables, self.features, {"source": f"{SURVEY}, person files"}, progress)
+        facts = {"source": f"{SURVEY}, person files", "simulated": "no"}
+        return self._federate(tables, self.features, self._split, facts, progress)
+
+    def _split(self, party: str, rows: int) -> tuple[Rows, Rows]:
+        return split_by_count(party, rows, train=self.train, test=self.test, seed=self.seed)
 
     def _federate(
         self,
         tables: Mapping[str, pa.Table],
         features: tuple[Feature, ...],
+        split: Split,
         facts: Mapping[str, str],
         progress: Progress,
     ) -> Federation:
@@ -121,13 +126,12 @@ class Census(Dataset):
         federation = federate(
             kept,
             Task(features, self.sensitive, self.label, self.classes, self.exclude_sensitive),
-            name=self.name,
-            split=partial(split_by_count, train=self.train, test=self.test, seed=self.seed),
+            name=self.name.replace("_", " "),
+            split=split,
             scaling=self.scaling,
             facts={
                 **facts,
                 "licence": "public domain",
-                "simulated": "no",
                 **({"left out": left_out} if left_out else {}),
             },
             progress=progress,

@@ -1,6 +1,7 @@
 """The census' columns and what their codes mean, out of the data dictionary of the 2018 person file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from equfl.data.encoding import Feature
 
@@ -136,6 +137,11 @@ MEANINGS: Mapping[str, Mapping[int, str]] = {
 }
 
 
-def coded(name: str, *, missing: str = "") -> Feature:
+def coded(name: str) -> Feature:
     """A categorical column with all codes of the dictionary, whether they occur or not."""
-    return Feature(name, tuple(MEANINGS[name]), tuple(MEANINGS[name].values()), missing)
+    return Feature(name, tuple(MEANINGS[name]), tuple(MEANINGS[name].values()))
+
+
+def if_applicable(name: str) -> Feature:
+    """The same, and one code more for people whom the question does not apply to."""
+    return replace(coded(name), missing=NOT_APPLICABLE)

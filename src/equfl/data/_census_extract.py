@@ -49,10 +49,14 @@ class Extract:
                 wanted="the extract that the data's documentation describes",
                 remedy="Get the file again, or take it away to use the census' person files",
             ) from None
+        return by_party(self.known(table), self.party)
+
+    def known(self, table: pa.Table) -> pa.Table:
+        """The rows with missing values for unknown codes."""
         for column, code in self.unknown.items():
             known = pc.if_else(pc.equal(table[column], code), None, table[column])
             table = table.set_column(table.column_names.index(column), column, known)
-        return by_party(table, self.party)
+        return table
 
     def means(self, feature: Feature) -> Feature:
         """The feature, with what its codes mean here."""

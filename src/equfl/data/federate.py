@@ -37,9 +37,7 @@ class Task:
     def inputs(self) -> tuple[Feature, ...]:
         """The features that the model sees."""
         return tuple(
-            feature
-            for feature in self.features
-            if not (self.exclude_sensitive and feature.name in self.sensitive)
+            feature for feature in self.features if not (self.exclude_sensitive and feature.name in self.sensitive)
         )
 
 
@@ -137,9 +135,9 @@ def _divide(parties: Mapping[str, pa.Table], sensitive: Sequence[Feature]) -> _D
                 )
             combined[party] = combined[party] * size + codes
     found, numbered = torch.cat(list(combined.values())).unique(return_inverse=True)
-    codes = torch.stack(torch.unravel_index(found, sizes), dim=1).tolist()
+    combinations = torch.stack(torch.unravel_index(found, sizes), dim=1).tolist()
     names = tuple(
-        ", ".join(feature.meaning(code) for feature, code in zip(sensitive, row, strict=True)) for row in codes
+        ", ".join(feature.meaning(code) for feature, code in zip(sensitive, row, strict=True)) for row in combinations
     )
     if len(names) < 2:
         raise DataError(
@@ -148,7 +146,7 @@ def _divide(parties: Mapping[str, pa.Table], sensitive: Sequence[Feature]) -> _D
             remedy="Choose another sensitive column",
         )
     rows = numbered.split([len(numbers) for numbers in combined.values()])
-    return _Division(names, tuple(map(tuple, codes)), dict(zip(combined, rows, strict=True)))
+    return _Division(names, tuple(map(tuple, combinations)), dict(zip(combined, rows, strict=True)))
 
 
 def _check_labels(parties: Mapping[str, pa.Table], task: Task) -> None:

@@ -28,15 +28,18 @@ def by_party(table: pa.Table, column: str) -> dict[str, pa.Table]:
 
 
 def split_by_count(party: str, rows: int, *, train: int = 1000, test: int = 2000, seed: int = 0) -> tuple[Rows, Rows]:
-    """The split of the paper's data protocol: so many rows to train on, so many to test on, the rest kept out.
+    """The split of the paper's data protocol: so many rows to train on, so many to test on, the rest kept out."""
+    return _cut(party, rows, *sizes_by_count(rows, train=train, test=test), seed)
 
-    At least as many rows are kept out as are tested on. A party too small for that (with the defaults: fewer than 5000
+
+def sizes_by_count(rows: int, *, train: int, test: int) -> tuple[int, int]:
+    """How many of the rows train and how many test, by the paper's data protocol.
+
+    At least as many rows are kept out as are tested on. A party too small for that (with 1000 and 2000: fewer than 5000
     rows) is divided in the same proportions, 20 % to 40 % to the rest.
     """
     whole = train + 2 * test
-    if rows < whole:
-        train, test = rows * train // whole, rows * test // whole
-    return _cut(party, rows, train, test, seed)
+    return (train, test) if rows >= whole else (rows * train // whole, rows * test // whole)
 
 
 def split_by_share(party: str, rows: int, *, test_share: float = 0.3, seed: int = 0) -> tuple[Rows, Rows]:
