@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from equfl.core.arrays import Counts, Logits, Predictions, Shares
+from equfl.core.arrays import Counts, Logits, Losses, Predictions, Shares
 from equfl.core.component import Component
 from equfl.core.samples import Samples, Shards
 from equfl.fairness.counts import count
@@ -43,3 +43,15 @@ class GroupNotion(Notion):
     def metric(self, predictions: Predictions, samples: Samples) -> float:
         """The bias of the rows' table, no group ignored."""
         return self.bias(count(predictions, samples)).item()
+
+
+class RowNotion(Notion):
+    """A notion whose metric is a mean over rows."""
+
+    @abstractmethod
+    def terms(self, predictions: Predictions, samples: Samples) -> Losses:
+        """What each row adds to the mean."""
+
+    def metric(self, predictions: Predictions, samples: Samples) -> float:
+        """The mean of the terms; NaN for fewer than two rows."""
+        return self.terms(predictions, samples).double().mean().item() if len(samples) > 1 else float("nan")

@@ -11,12 +11,12 @@ from equfl.core.arrays import Logits, Losses, Neighbours, Predictions, Shares
 from equfl.core.errors import DataError
 from equfl.core.losses import cross_entropy
 from equfl.core.samples import Samples, Shards
-from equfl.fairness.base import Notion
-from equfl.fairness.counts import client_of_row
+from equfl.fairness.base import RowNotion
+from equfl.fairness.counts import client_of_row, demand_two_labels
 
 
 @dataclass(frozen=True)
-class Consistency(Notion, name="consistency"):
+class Consistency(RowNotion, name="consistency"):
     """Every row is predicted as its nearest rows are.
 
     Symbols: ``N_z`` the neighbours of row z, as ``Samples.neighbours`` has them (by default the five nearest rows,
@@ -26,12 +26,9 @@ class Consistency(Notion, name="consistency"):
     symbol: ClassVar[str] = "CON"
 
     def terms(self, predictions: Predictions, samples: Samples) -> Losses:
-        """Of each row, ``|prediction - mean prediction of its neighbours|``; the metric is their mean."""
+        """``|prediction_z - mean_{q in N_z} prediction_q|`` of each row z; the metric is their mean."""
+        demand_two_labels(samples.classes)
         return _gaps_to_neighbours(predictions.float(), _neighbours(samples))
-
-    def metric(self, predictions: Predictions, samples: Samples) -> float:
-        """``mean_z |prediction_z - mean_{q in N_z} prediction_q|``; NaN for fewer than two rows."""
-        return self.terms(predictions, samples).double().mean().item() if len(samples) > 1 else float("nan")
 
     def by_client(self, predictions: Predictions, shards: Shards) -> Shares:
         """The metric among each client's own rows."""

@@ -4,6 +4,8 @@ A table is an exact summary, so whatever is computed from it costs nothing, howe
 per client scores the clients, a thousand resampled tables give an interval.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -26,10 +28,22 @@ def count(predictions: Predictions, samples: Samples) -> Counts:
 
 def count_by_client(predictions: Predictions, shards: Shards) -> Counts:
     """One table per client, counted in one pass over all rows; labels and groups are numbers."""
+    return _count_by_client([predictions], shards)
+
+
+def count_jointly(
+    before: Predictions, after: Predictions, shards: Shards
+) -> Float[Tensor, "clients b a labels groups"]:
+    """One table per client of what two models predict for the same rows; summed over one model it is the other's."""
+    return _count_by_client([before, after], shards)
+
+
+def _count_by_client(predictions: Sequence[Predictions], shards: Shards) -> Float[Tensor, "clients ..."]:
     samples = shards.pooled
-    shape = (len(shards), samples.classes, samples.classes, samples.group_count)
+    columns = (*predictions, samples.labels, samples.groups)
+    shape = (len(shards), *[samples.classes] * (len(predictions) + 1), samples.group_count)
     cells = client_of_row(shards)
-    for values, size in zip((predictions, samples.labels, samples.groups), shape[1:], strict=True):
+    for values, size in zip(columns, shape[1:], strict=True):
         cells = cells.mul_(size).add_(values)
     tables = torch.bincount(cells, minlength=torch.Size(shape).numel())
     return tables.reshape(shape).double()
@@ -42,15 +56,25 @@ def client_of_row(shards: Shards) -> Int[Tensor, " samples"]:
     return torch.arange(len(shards), device=device).repeat_interleave(sizes, output_size=len(shards.pooled))
 
 
+def correct(counts: Counts) -> Float[Tensor, "*batch groups"]:
+    """How many rows of each group are predicted rightly."""
+    return counts.diagonal(dim1=-3, dim2=-2).sum(dim=-1)
+
+
 def binary(counts: Counts) -> Counts:
     """The same tables, once it is sure that they have two labels."""
-    if counts.shape[-3:-1] != (2, 2):
+    demand_two_labels(counts.shape[-2])
+    return counts
+
+
+def demand_two_labels(classes: int) -> None:
+    """Refuse what only makes sense where one label is the favourable one."""
+    if classes != 2:
         raise DataError(
-            f"{counts.shape[-2]} labels",
+            f"{classes} label{'s' if classes != 1 else ''}",
             wanted="two, of which 1 is the favourable one",
             remedy="Make the label binary, or leave this notion out",
         )
-    return counts
 
 
 def large_groups(counts: Counts, min_group_share: float) -> Bool[Tensor, "*batch groups"]:

@@ -8,7 +8,7 @@ from equfl.core.arrays import Inputs, Predictions, Vector
 from equfl.core.samples import Shards
 from equfl.core.vector import Buffers, Network
 from equfl.fairness.base import GroupNotion, Notion
-from equfl.fairness.counts import count_by_client
+from equfl.fairness.counts import correct, count_by_client
 
 SMALLEST_SHARE = 0.01
 """A group with a smaller share of a client's rows is not judged at that client."""
@@ -32,8 +32,7 @@ def score(predictions: Predictions, shards: Shards, notions: Sequence[Notion]) -
     """
     counts = count_by_client(predictions, shards)
     pooled = counts.sum(dim=0)
-    correct = pooled.diagonal(dim1=0, dim2=1).sum()
-    scores = {"accuracy": (correct / pooled.sum()).item()}
+    scores = {"accuracy": (correct(pooled).sum() / pooled.sum()).item()}
     for notion in notions:
         if isinstance(notion, GroupNotion):
             whole, clients = notion.bias(pooled).item(), notion.bias(counts, min_group_share=SMALLEST_SHARE)
