@@ -82,19 +82,9 @@ class Audit:
             rows += [_row(name, "client", Estimate(value), client=i) for i, value in enumerate(bias.by_client)]
         for group in self.groups:
             rows.append(_row("rows", "group", Estimate(float(group.rows)), group=group.name))
-            rows += [_row(rate, "group", getattr(group, rate), group=group.name) for rate in RATES]
+            rates = {name: rate for name, rate in vars(group).items() if isinstance(rate, Estimate)}
+            rows += [_row(name, "group", rate, group=group.name) for name, rate in rates.items()]
         return rows
-
-
-RATES = (
-    "share",
-    "base_rate",
-    "accuracy",
-    "positive_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "precision",
-)
 
 
 def audit(
@@ -119,7 +109,7 @@ def audit(
         estimate = Estimate(nan)
         try:
             if isinstance(notion, GroupNotion):
-                estimate = Estimate.from_draws(notion.bias(pooled).item(), notion.bias(tables))
+                estimate = Estimate.from_draws(notion.bias(pooled).item(), notion.bias(tables), within=(0.0, 1.0))
                 clients = notion.bias(counts, min_group_share=SMALLEST_SHARE)
             else:
                 estimate = _on_rows(notion, predictions, shards.pooled, resamples, generator)
@@ -147,7 +137,8 @@ def _on_rows(
     value = notion.metric(predictions, samples)
     if not isinstance(notion, RowNotion):
         return Estimate(value)
-    return Estimate.from_draws(value, resampled_means(notion.terms(predictions, samples), resamples, generator))
+    draws = resampled_means(notion.terms(predictions, samples), resamples, generator)
+    return Estimate.from_draws(value, draws, within=(0.0, 1.0))
 
 
 def _bias(symbol: str, pooled: Estimate, clients: Shares, sizes: Sequence[int]) -> Bias:

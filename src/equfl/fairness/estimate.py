@@ -6,7 +6,7 @@ thousand rows and for a million.
 """
 
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import inf, isnan, nan, sqrt
 
 import numpy as np
 import torch
@@ -28,13 +28,21 @@ class Estimate:
     standard_error: float = nan
 
     @classmethod
-    def from_draws(cls, value: float, draws: Float[Tensor, " resamples"]) -> "Estimate":
-        """The value with the spread of its bootstrap draws; draws without a value (an emptied cell) do not count."""
+    def from_draws(
+        cls, value: float, draws: Float[Tensor, " resamples"], *, within: tuple[float, float] = (-inf, inf)
+    ) -> "Estimate":
+        """The value, and as far to either side as the farther end of the middle 95 % of its bootstrap draws.
+
+        A gap that is 0 in truth is above 0 in every sample, and more so in samples of a sample. So the middle of the
+        draws misses a truth of 0 always, while the same turned round is too short for a small gap that is real;
+        to the farther end both are covered. Draws without a value (a cell was emptied) do not count.
+        """
         known = draws[~draws.isnan()]
-        if len(known) < 2 or value != value:
+        if len(known) < 2 or isnan(value):
             return cls(value)
         low, high = known.quantile(known.new_tensor([0.025, 0.975])).tolist()
-        return cls(value, low, high, known.std().item())
+        reach = max(value - low, high - value)
+        return cls(value, max(within[0], value - reach), min(within[1], value + reach), known.std().item())
 
     @classmethod
     def of_proportion(cls, part: float, whole: float) -> "Estimate":
