@@ -5,9 +5,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from equfl.config.codec import Plain, from_dict, plain
+from equfl.config.codec import Plain, from_dict
 from equfl.config.files import read_plain
-from equfl.config.overrides import assign
+from equfl.config.overrides import changed
 from equfl.config.schema import RunConfig
 from equfl.core.errors import ConfigError
 
@@ -36,10 +36,7 @@ def load_preset(name: str, **settings: Any) -> RunConfig:
 
     A value is a component, the name of one, or plain; a dotted path goes in as ``**{"method.gamma": 0.5}``.
     """
-    values = read_preset(name)
-    for path, value in settings.items():
-        values = assign(values, path, plain(value))
-    return from_dict(values)
+    return from_dict(changed(read_preset(name), settings))
 
 
 def _paths() -> list[Path]:

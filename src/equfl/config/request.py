@@ -18,17 +18,9 @@ CONFIGS = (".toml", ".yaml", ".yml", ".json")
 
 
 def requested(
-    source: str,
-    *,
-    label: str | None = None,
-    sensitive: Sequence[str] = (),
-    client: str | None = None,
-    options: Iterable[tuple[str, str | None]] = (),
-    settings: Sequence[str] = (),
+    plain: Plain, *, options: Iterable[tuple[str, str | None]] = (), settings: Sequence[str] = ()
 ) -> RunConfig:
     """The config that the words on the command line add up to; a later one overrules an earlier one."""
-    columns = {"label": label, "sensitive": list(sensitive), "client": client}
-    plain = _started(source, {name: value for name, value in columns.items() if value})
     for path, text in options:
         if text is not None:
             plain = assign(plain, path, _number_or_text(text))
@@ -49,7 +41,12 @@ def as_name(word: str) -> str:
     return word.replace("-", "_")
 
 
-def _started(source: str, columns: dict[str, Any]) -> Plain:
+def started(
+    source: str, *, label: str | None = None, sensitive: Sequence[str] = (), client: str | None = None
+) -> Plain:
+    """The preset, the config file or the table that a run starts from, as a plain config."""
+    roles = {"label": label, "sensitive": list(sensitive), "client": client}
+    columns = {name: value for name, value in roles.items() if value}
     path = Path(source).expanduser()
     if path.is_dir():
         raise ConfigError(
@@ -60,7 +57,8 @@ def _started(source: str, columns: dict[str, Any]) -> Plain:
     # A preset has no suffix, so whatever has one, or lies somewhere, is a file.
     is_file = path.suffix != "" or path.name != source or path.exists()
     if is_file and path.suffix.lower() not in CONFIGS:
-        return {"data": {"name": "table", "path": source, **columns}, "preset": path.stem}
+        # Absolute, so that the run can be resumed from any other folder.
+        return {"data": {"name": "table", "path": str(path.absolute()), **columns}, "preset": path.stem}
     if columns:
         raise ConfigError(
             f"--{next(iter(columns))} was given with {source!r}, which is not a table",

@@ -1,0 +1,123 @@
+"""How far a run is: a bar on a terminal, a few plain lines elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from equfl.cli.words import bias, percent, spaced
+from equfl.config.schema import RunConfig
+from equfl.core.protocol import RoundRecord
+from equfl.runs.watcher import Watcher
+
+LINES = 10
+"""How many lines a run takes where there is no terminal."""
+
+PATIENCE = 2.0
+"""Seconds after which long work is worth a line of its own."""
+
+
+@contextmanager
+def progress(stream: TextIO, out: Path) -> Iterator["Looker"]:
+    """The watcher for this stream, for as long as the block takes."""
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console.print(f"Files: {out}", soft_wrap=True)
+    if not console.is_terminal:
+        yield Lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, expand=True) as bars:
+        yield Bars(bars)
+
+
+class Looker(Watcher):
+    """Remembers where the run is, for whoever stops it."""
+
+    def __init__(self) -> None:
+        self._now = ""
+
+    def round(self, config: RunConfig, record: RoundRecord) -> None:
+        self._now = f" after round {record.round} of {config.rounds} of {config.method.name}"
+        self.show(config, record)
+
+    def show(self, config: RunConfig, record: RoundRecord) -> None:
+        """Say that a round is done."""
+
+    def so_far(self) -> str:
+        """Where it was stopped."""
+        return f"Stopped{self._now or ' before the first round'}."
+
+
+class Lines(Looker):
+    """Plain lines, about ten for a run, however many rounds it has."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+        self._work, self._next = "", 0.0
+
+    def working(self, task: str, done: int, total: int) -> None:
+        now = perf_counter()
+        if task != self._work:
+            self._work, self._next = task, now + PATIENCE
+        elif now >= self._next and done < total:
+            self._console.print(f"{task} ({done:,} of {total:,})")
+            self._next = now + 5 * PATIENCE
+
+    def show(self, config: RunConfig, record: RoundRecord) -> None:
+        before, now = ((record.round - past) * LINES // config.rounds for past in (1, 0))
+        if now > before:
+            self._console.print(
+                f"{config.method.name}: round {record.round} of {config.rounds}{numbers(config, record)}"
+            )
+
+
+class Bars(Looker):
+    """One bar for the rounds, another one below it while there is long work."""
+
+    def __init__(self, bars: Progress) -> None:
+        super().__init__()
+        self._bars = bars
+        self._rounds: dict[str, TaskID] = {}
+        self._work: tuple[str, TaskID] | None = None
+
+    def working(self, task: str, done: int, total: int) -> None:
+        if self._work is None or self._work[0] != task:
+            self._end_work()
+            self._work = task, self._bars.add_task(task, numbers="")
+        self._bars.update(self._work[1], completed=done, total=total)
+        if done >= total:
+            self._end_work()
+
+    def show(self, config: RunConfig, record: RoundRecord) -> None:
+        self._end_work()
+        name = config.method.name
+        if name not in self._rounds:
+            self._rounds[name] = self._bars.add_task(name, total=config.rounds, numbers="")
+        if record.evaluation:
+            self._bars.update(self._rounds[name], numbers=numbers(config, record))
+        self._bars.update(self._rounds[name], completed=record.round)
+
+    def _end_work(self) -> None:
+        if self._work is not None:
+            self._bars.remove_task(self._work[1])
+            self._work = None
+
+
+def numbers(config: RunConfig, record: RoundRecord) -> str:
+    """Accuracy and target bias of a round, if it was evaluated."""
+    if not record.evaluation:
+        return ""
+    target = config.target.name
+    accuracy, unfair = record.evaluation["accuracy"], record.evaluation[f"{target}/pooled"]
+    return f"  accuracy {percent(accuracy)}  {spaced(target)} {bias(unfair)}"

@@ -1,0 +1,38 @@
+"""A run as a user sees it: where its files go, how far it is, how it can go on, and the table at its end."""
+
+import re
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from equfl.cli import summary
+from equfl.cli.progress import progress
+from equfl.cli.screen import Screen
+from equfl.config.codec import config_hash
+from equfl.config.schema import RunConfig
+from equfl.runs.execute import execute
+from equfl.runs.folder import config_of, demand_same, result_of
+
+
+def go_on(config: RunConfig, out: Path | None, *, began: float, source: str | None = None) -> int:
+    """Compute what is still to be computed, and show the result."""
+    out = out or Path("runs") / folder_name(config)
+    screen = Screen()
+    result = result_of(out) if (out / "config.toml").exists() else None
+    if result is not None:
+        demand_same(config_of(out), config, out)
+        screen.line("This run is finished already. To run it again, choose another folder with ", ("--out", "cyan"))
+    else:
+        with progress(sys.stderr, out) as watcher:
+            try:
+                result = execute(config, out=out, watcher=watcher).result
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"{watcher.so_far()} To go on: equfl resume {out}") from None
+    summary.show(screen, result, out, lasted=perf_counter() - began, source=source)
+    return 0
+
+
+def folder_name(config: RunConfig) -> str:
+    """What was run, legibly, and the config's hash, so that no two configs share a folder."""
+    words = (config.preset or "run", config.method.name, config.target.name, f"seed{config.seed}", config_hash(config))
+    return "-".join(re.sub(r"[^\w.-]+", "_", word) for word in words)

@@ -1,0 +1,102 @@
+"""What is shown at the end of a run: the table, where the time went, where the files are, what to type next."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from equfl.cli.screen import Part, Screen
+from equfl.cli.words import bias, bias_change, percent, points, spaced
+
+Result = Mapping[str, Any]
+"""What ``result.json`` holds."""
+
+CLEAR = " *"
+"""Behind a change that is more than chance."""
+
+ROWS = {"pooled": "", "client_mean": "mean over clients"}
+
+
+def show(screen: Screen, result: Result, folder: Path, *, lasted: float, source: str | None) -> None:
+    """The whole block."""
+    screen.blank()
+    _title(screen, result)
+    screen.blank()
+    if result["change"]:
+        _compared(screen, result)
+    else:
+        _alone(screen, result)
+    screen.blank()
+    _seconds(screen, result, lasted)
+    screen.line("Files:    ", str(folder))
+    for lead, command in _next(result, folder, source):
+        screen.line(f"{lead:<10}", (command, "cyan"))
+
+
+def _title(screen: Screen, result: Result) -> None:
+    data = f"{result['data']} (simulated)" if result["simulated"] else result["data"]
+    screen.line(
+        (result["method"], "bold"),
+        f" on {data}, target {spaced(result['target'])}, {result['rounds']} rounds, seed {result['seed']}",
+    )
+
+
+def _compared(screen: Screen, result: Result) -> None:
+    before, change = result["baseline"], result["change"]
+    accuracy = change["accuracy"]["pooled"]
+    rows: list[tuple[Part, ...]] = [
+        (
+            "accuracy",
+            percent(before["accuracy"]),
+            percent(result["accuracy"]),
+            points(accuracy["value"]),
+            _clear(accuracy, better=1),
+        )
+    ]
+    for name, values in result["bias"].items():
+        for scope, words in ROWS.items():
+            one = change[name][scope]
+            rows.append(
+                (
+                    _label(name, words, result),
+                    bias(before["bias"][name][scope]),
+                    bias(values[scope]),
+                    bias_change(one["value"]),
+                    _clear(one, better=-1),
+                )
+            )
+    screen.table(("", "fedavg", result["method"], "change", ""), rows)
+    screen.blank()
+    screen.line(("* beyond two standard errors: more than chance", "dim"), indent=2)
+
+
+def _alone(screen: Screen, result: Result) -> None:
+    rows: list[tuple[Part, ...]] = [("accuracy", percent(result["accuracy"]))]
+    for name, values in result["bias"].items():
+        rows += [(_label(name, words, result), bias(values[scope])) for scope, words in ROWS.items()]
+    screen.table(("", result["method"]), rows)
+
+
+def _label(name: str, words: str, result: Result) -> Part:
+    if words:
+        return f"  {words}"
+    return (spaced(name), "bold") if name == result["target"] else spaced(name)
+
+
+def _clear(change: Mapping[str, Any], *, better: int) -> Part:
+    if not change["beyond_chance"]:
+        return ""
+    return CLEAR.strip(), "green" if change["value"] * better > 0 else "red"
+
+
+def _seconds(screen: Screen, result: Result, lasted: float) -> None:
+    phases = ", ".join(f"{phase} {spent:.1f}" for phase, spent in result["seconds"].items())
+    alone = f"; FedAvg by itself {sum(result['baseline']['seconds'].values()):.1f}" if result["change"] else ""
+    screen.line(f"Seconds:  {phases}{alone}; this command {lasted:.1f}")
+
+
+def _next(result: Result, folder: Path, source: str | None) -> list[tuple[str, str]]:
+    again = f"equfl run {source or result['preset'] or 'quickstart'}"
+    other = "demographic_parity" if result["target"] != "demographic_parity" else "equalized_odds"
+    commands = [f"{again} --method equfl"] if result["method"] == "fedavg" else [f"{again} --target {other}"]
+    commands.append(f"equfl compare {folder} ...")
+    return [("Next:" if number == 0 else "", command) for number, command in enumerate(commands)]

@@ -1,0 +1,110 @@
+"""What a run has come to: the values for Python, and ``result.json`` for everybody else."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from equfl.config.codec import config_hash
+from equfl.config.schema import RunConfig
+from equfl.core.arrays import Predictions
+from equfl.core.protocol import RoundRecord, ServerState
+from equfl.data.base import Federation
+from equfl.fairness.audit import Audit
+from equfl.fairness.comparison import Change, Comparison
+
+PHASES = ("data", "clients", "server", "synthesis", "evaluation", "audit", "files")
+"""What the seconds of a run are divided into."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    config: RunConfig
+    federation: Federation
+    records: tuple[RoundRecord, ...]
+    """One per round, in order."""
+    state: ServerState
+    """After the last round: the model is ``state.vector``."""
+    predictions: Predictions
+    """Of the final model, for the test rows of all clients."""
+    audits: Mapping[str, Audit]
+    """Of these predictions: by the groups of the run first and, where these are intersections of several columns, by
+    each column alone."""
+    seconds: Mapping[str, float]
+    """What each phase took; the baseline's are its own."""
+    folder: Path | None
+    """Where its files are, if anywhere."""
+    baseline: "Run | None" = None
+    """FedAvg with the same seed; the run itself if it is FedAvg; ``None`` if the config wants none."""
+    change: Comparison | None = None
+    """From the baseline to this run, unless they are the same."""
+
+    @property
+    def audit(self) -> Audit:
+        """The final model on the test rows of all clients: accuracy, every notion, every group."""
+        return next(iter(self.audits.values()))
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What ``result.json`` says; ``docs/run-folder.md`` explains every key."""
+        plain = self._plain()
+        if self.baseline:
+            plain["baseline"] = self.baseline._plain()
+        if self.change:
+            plain["change"] = _change(self.change)
+        return plain
+
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "preset": self.config.preset,
+            "method": self.config.method.name,
+            "target": self.config.target.name,
+            "seed": self.config.seed,
+            "rounds": self.config.rounds,
+            "accuracy": self.audit.accuracy.value,
+            "bias": {
+                name: {"pooled": number(bias.pooled.value), "client_mean": number(bias.client_mean)}
+                for name, bias in self.audit.bias.items()
+            },
+            "baseline": None,
+            "change": None,
+            "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
+            "data": self.federation.name,
+            "simulated": self.federation.facts.get("simulated") == "yes",
+            "config": config_hash(self.config),
+        }
+
+
+def seconds(records: tuple[RoundRecord, ...], **others: float) -> dict[str, float]:
+    """Seconds by phase: those of the rounds added up, and what was spent outside of them."""
+    total: Counter[str] = Counter(others)
+    for record in records:
+        total.update(record.seconds)
+    return {phase: total[phase] for phase in PHASES}
+
+
+def number(value: float) -> float | None:
+    """The value as JSON knows it: null where nothing can be said."""
+    return value if isfinite(value) else None
+
+
+def _change(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "accuracy": {"pooled": _spelled(comparison.accuracy)},
+        **{
+            name: {"pooled": _spelled(change), "client_mean": _spelled(comparison.client_mean[name])}
+            for name, change in comparison.pooled.items()
+        },
+    }
+
+
+def _spelled(change: Change) -> dict[str, Any]:
+    return {
+        "value": number(change.difference.value),
+        "standard_error": number(change.difference.standard_error),
+        "beyond_chance": change.beyond_chance,
+    }
