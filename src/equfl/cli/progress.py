@@ -6,12 +6,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import TextIO
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from equfl.cli.words import bias, percent, spaced
+from equfl.cli.screen import Screen
+from equfl.cli.words import bias, percent
 from equfl.config.schema import RunConfig
 from equfl.core.protocol import RoundRecord
+from equfl.data.base import Federation
 from equfl.runs.watcher import Watcher
 
 LINES = 10
@@ -24,27 +25,36 @@ PATIENCE = 2.0
 @contextmanager
 def progress(stream: TextIO, out: Path) -> Iterator["Looker"]:
     """The watcher for this stream, for as long as the block takes."""
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    console.print(f"Files: {out}", soft_wrap=True)
-    if not console.is_terminal:
-        yield Lines(console)
+    screen = Screen(stream)
+    screen.line(f"Files: {out}")
+    if not screen.console.is_terminal:
+        yield Lines(screen)
         return
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
         TextColumn("{task.fields[numbers]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, expand=True) as bars:
-        yield Bars(bars)
+    with Progress(*columns, console=screen.console, transient=True, redirect_stdout=False) as bars:
+        yield Bars(screen, bars)
 
 
 class Looker(Watcher):
-    """Remembers where the run is, for whoever stops it."""
+    """Tells what the data is, and remembers where the run is, for whoever stops it."""
 
-    def __init__(self) -> None:
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
         self._now = ""
+
+    def loaded(self, federation: Federation) -> None:
+        train, test = len(federation.train.pooled), len(federation.test.pooled)
+        self.screen.line(
+            f"Data: {federation.name}, {len(federation.clients)} clients, "
+            f"{train:,} rows to train on, {test:,} to test on, groups {', '.join(federation.schema.groups)}"
+        )
+        self.screen.pairs(federation.facts.items(), style="dim")
 
     def round(self, config: RunConfig, record: RoundRecord) -> None:
         self._now = f" after round {record.round} of {config.rounds} of {config.method.name}"
@@ -61,9 +71,8 @@ class Looker(Watcher):
 class Lines(Looker):
     """Plain lines, about ten for a run, however many rounds it has."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
         self._work, self._next = "", 0.0
 
     def working(self, task: str, done: int, total: int) -> None:
@@ -71,22 +80,20 @@ class Lines(Looker):
         if task != self._work:
             self._work, self._next = task, now + PATIENCE
         elif now >= self._next and done < total:
-            self._console.print(f"{task} ({done:,} of {total:,})")
+            self.screen.line(f"{task} ({done:,} of {total:,})")
             self._next = now + 5 * PATIENCE
 
     def show(self, config: RunConfig, record: RoundRecord) -> None:
         before, now = ((record.round - past) * LINES // config.rounds for past in (1, 0))
         if now > before:
-            self._console.print(
-                f"{config.method.name}: round {record.round} of {config.rounds}{numbers(config, record)}"
-            )
+            self.screen.line(f"{config.method.name}: round {record.round} of {config.rounds}{numbers(config, record)}")
 
 
 class Bars(Looker):
     """One bar for the rounds, another one below it while there is long work."""
 
-    def __init__(self, bars: Progress) -> None:
-        super().__init__()
+    def __init__(self, screen: Screen, bars: Progress) -> None:
+        super().__init__(screen)
         self._bars = bars
         self._rounds: dict[str, TaskID] = {}
         self._work: tuple[str, TaskID] | None = None
@@ -118,6 +125,5 @@ def numbers(config: RunConfig, record: RoundRecord) -> str:
     """Accuracy and target bias of a round, if it was evaluated."""
     if not record.evaluation:
         return ""
-    target = config.target.name
-    accuracy, unfair = record.evaluation["accuracy"], record.evaluation[f"{target}/pooled"]
-    return f"  accuracy {percent(accuracy)}  {spaced(target)} {bias(unfair)}"
+    accuracy, unfair = record.evaluation["accuracy"], record.evaluation[f"{config.target.name}/pooled"]
+    return f"  accuracy {percent(accuracy)}  {config.target.symbol} {bias(unfair)}"

@@ -19,7 +19,7 @@ def resume(folder: Annotated[Positional[str], option("DIR")], /) -> int:
     """
     began = perf_counter()
     from equfl.cli.session import go_on
-    from equfl.runs.folder import config_of
+    from equfl.runs.identity import config_of
 
     path = Path(folder).expanduser()
     return go_on(config_of(path), path, began=began)

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,21 +16,21 @@ Part = str | Text | tuple[str, str]
 
 
 class Screen:
-    """Standard output, line by line.
+    """Standard output, or another stream, line by line.
 
     Rich knows whether colours are wanted and how wide the terminal is. Lines are made here: they do not end in blanks,
     and what a user has named is text and never markup.
     """
 
-    def __init__(self) -> None:
-        self._console = _Console(highlight=False, markup=False, emoji=False)
-        self.width = min(self._console.width, WIDEST)
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+        self.width = min(self.console.width, WIDEST)
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """One line, never broken, so that a path or a command in it can be copied."""
         line = Text(" " * indent).append_text(Text.assemble(*parts))
         line.rstrip()
-        self._console.print(line, soft_wrap=True)
+        self.console.print(line, soft_wrap=True)
 
     def prose(self, text: str, *, indent: int = 0, first: Part = "", style: str = "") -> None:
         """Text that is broken between words; every line but the ``first`` is indented."""
@@ -51,7 +52,7 @@ class Screen:
             self.prose(text, indent=column, first=(" " * indent + name, style))
 
     def blank(self) -> None:
-        self._console.print()
+        self.console.print()
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Part]], *, indent: int = 2) -> None:
         """Numbers under a header: the first column is a name, the others end where their header ends."""

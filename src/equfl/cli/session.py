@@ -11,7 +11,8 @@ from equfl.cli.screen import Screen
 from equfl.config.codec import config_hash
 from equfl.config.schema import RunConfig
 from equfl.runs.execute import execute
-from equfl.runs.folder import config_of, demand_same, result_of
+from equfl.runs.identity import config_of, demand_same
+from equfl.runs.reading import result_of
 
 
 def go_on(config: RunConfig, out: Path | None, *, began: float, source: str | None = None) -> int:

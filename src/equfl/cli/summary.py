@@ -25,6 +25,8 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, source:
         _compared(screen, result)
     else:
         _alone(screen, result)
+    for name, reason in result["left_out"].items():
+        screen.line((f"– {spaced(name)}: {reason}", "dim"), indent=2)
     screen.blank()
     _seconds(screen, result, lasted)
     screen.line("Files:    ", str(folder))

@@ -34,6 +34,7 @@ def execute(
         federation = federation or config.data.load(progress=watcher.working)
         loading = perf_counter() - began
         store.rows_are(federation)
+        watcher.loaded(federation)
         laboratory = Laboratory.equipped(federation, config.target, device, watcher, loading=loading)
         if not config.baseline:
             run = laboratory.run(config, store)

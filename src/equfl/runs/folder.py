@@ -8,27 +8,26 @@
 A file appears whole or not at all; only ``rounds.jsonl`` grows line by line, and a checkpoint knows how far it counts.
 """
 
-import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from equfl.config.codec import config_hash, to_dict
-from equfl.config.files import config_text, read_config
+from equfl.config.files import config_text
 from equfl.config.schema import RunConfig
-from equfl.core.errors import ConfigError, Damaged, EquflError, RunError
+from equfl.core.errors import Damaged, EquflError, RunError
 from equfl.core.protocol import RoundRecord, ServerState
 from equfl.data import tensor_file
 from equfl.data.base import Federation
 from equfl.data.replacing import replacing
+from equfl.runs.access import owned, writing
 from equfl.runs.checkpoint import Checkpoints
 from equfl.runs.environment import FORMAT, differences, environment, write_json
+from equfl.runs.identity import config_of, demand_same
 from equfl.runs.journal import Journal, Mark, read_records, write_records
-from equfl.runs.ownership import owned
+from equfl.runs.reading import read_json, result_of
 from equfl.runs.result import Run
 from equfl.runs.store import Progressed, Store
 from equfl.runs.tables import audit_table, rounds_table, write_parquet
@@ -59,6 +58,8 @@ class RunFolder(Store):
         self.path = path
         self.config = config
         self.finished = False
+        """Whether all was done before, so that there is nothing more to write."""
+        self._new = False
         self._checkpoints = Checkpoints(path / "checkpoints")
         self._journal: Journal | None = None
         self._made_safe = perf_counter()
@@ -105,26 +106,21 @@ class RunFolder(Store):
     def resume(self) -> Progressed:
         """The rounds that are safe and the state after them; none and ``None`` where nothing has begun."""
         damaged: list[str] = []
-        for path in self._checkpoints.newest_first():
-            found = self._checkpoints.read(path)
-            journal = found and Journal.at(self._rounds, Mark(**found.about["journal"]))
-            if found and journal:
-                self._journal = journal
-                if damaged:
-                    lost = "is damaged" if len(damaged) == 1 else "are damaged"
-                    warnings.warn(
-                        f"{self.path}: {' and '.join(damaged)} {lost}; going on from round {found.state.round}.",
-                        stacklevel=2,
-                    )
-                return read_records(self._rounds), found.state
-            damaged.append(path.name)
-        if damaged or self._rounds_written() > 1:
-            raise Damaged(
-                f"{self.path} holds no whole checkpoint" + (f" ({', '.join(damaged)})" if damaged else ""),
-                wanted="at least one as it was written, with the rounds before it",
-                remedy="Run it in another folder, or delete this one and run again",
-            )
         with writing(self.path):
+            for path in self._checkpoints.newest_first():
+                state = self._gone_on_from(path)
+                if state:
+                    if damaged:
+                        lost = f"{' and '.join(damaged)} {'is' if len(damaged) == 1 else 'are'} damaged"
+                        warnings.warn(f"{self.path}: {lost}; going on from round {state.round}.", stacklevel=2)
+                    return read_records(self._rounds), state
+                damaged.append(path.name)
+            if damaged or self._rounds_written() > 1:
+                raise Damaged(
+                    f"{self.path} holds no whole checkpoint" + (f" ({', '.join(damaged)})" if damaged else ""),
+                    wanted="at least one as it was written, with the rounds before it",
+                    remedy="Run it in another folder, or delete this one and run again",
+                )
             self._journal = Journal(self._rounds)
         return (), None
 
@@ -167,6 +163,12 @@ class RunFolder(Store):
     def _rounds(self) -> Path:
         return self.path / "rounds.jsonl"
 
+    def _gone_on_from(self, checkpoint: Path) -> ServerState | None:
+        """The state in a checkpoint, if it is whole and the rounds before it are there, too."""
+        found = self._checkpoints.read(checkpoint)
+        self._journal = Journal.at(self._rounds, Mark(**found.about["journal"])) if found else None
+        return found.state if found and self._journal else None
+
     def _rounds_written(self) -> int:
         return self._rounds.read_bytes().count(b"\n") if self._rounds.exists() else 0
 
@@ -189,6 +191,7 @@ class RunFolder(Store):
             )
         with replacing(path) as fresh:
             fresh.write_text(config_text(self.config), encoding="utf-8")
+        self._new = True
         self._sweep()
 
     def _sweep(self) -> None:
@@ -201,97 +204,7 @@ class RunFolder(Store):
 
     def _vanish_if_nothing_began(self) -> None:
         """Leave no trace of a run that could not even begin, as when its data is nowhere to be had."""
-        if not (self.path / "environment.json").exists():
+        if self._new and not (self.path / "environment.json").exists():
             (self.path / "config.toml").unlink(missing_ok=True)
             with suppress(OSError):
                 self.path.rmdir()
-
-
-def config_of(path: Path) -> RunConfig:
-    """The config of the run in a folder, if this version of the package can go on with it."""
-    if not (path / "config.toml").exists():
-        raise RunError(
-            f"{path} holds no run" if path.is_dir() else f"there is no folder {path}",
-            wanted="a run's folder, with its config.toml",
-            remedy="'equfl run' says at its end where its files are",
-        )
-    there = read_json(path / "environment.json")
-    if there is not None and there.get("format") != FORMAT:
-        raise RunError(
-            f"{path} has the format {there.get('format')} of equfl {there.get('packages', {}).get('equfl', '?')}",
-            wanted=f"format {FORMAT}",
-            remedy="Go on with that version, or run again in another folder",
-        )
-    try:
-        return read_config(path / "config.toml")
-    except ConfigError as error:
-        raise Damaged(
-            f"{path} has a config that cannot be read: {error.found}",
-            wanted=error.wanted,
-            remedy="If nobody changed it, another version of equfl wrote it: go on with that one",
-        ) from None
-
-
-def result_of(path: Path) -> dict[str, Any] | None:
-    """The result in a run's folder; ``None`` as long as it is not finished."""
-    return read_json(path / "result.json")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """What stands in a file of ours; ``None`` if there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        content = error
-    if not isinstance(content, dict):
-        raise Damaged(
-            f"{path} is damaged",
-            wanted="the file as it was written",
-            remedy="Delete it, and 'equfl resume' writes it again",
-        )
-    return content
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What the system says about a folder that cannot be written, with what to do about it."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(
-            f"{path} cannot be written ({error.strerror or error})",
-            wanted="a folder with space, where files can be made",
-            remedy="Make room or choose another folder; a run that had begun goes on with 'equfl resume'",
-        ) from error
-
-
-def demand_same(there: RunConfig, here: RunConfig, path: Path) -> None:
-    """Refuse a folder that belongs to another config, and say what is different."""
-    if config_hash(there) != config_hash(here):
-        differing = [
-            f"{name} is {_shown(old)} there and {_shown(new)} here"
-            for name, (old, new) in _differences(to_dict(there), to_dict(here)).items()
-        ]
-        raise RunError(
-            f"{path} holds another run ({'; '.join(differing[:3])})",
-            wanted="the same config, or a folder of its own",
-            remedy=f"Choose another folder, or go on with that run by 'equfl resume {path}'",
-        )
-
-
-def _differences(there: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:
-    """Dotted path -> the two values, wherever two plain configs differ."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in {**there, **here}:
-        old, new = there.get(name), here.get(name)
-        if isinstance(old, dict) and isinstance(new, dict) and old.get("name") == new.get("name"):
-            found |= _differences(old, new, f"{prefix}{name}.")
-        elif old != new:
-            found[prefix + name] = (old, new)
-    return found
-
-
-def _shown(value: Any) -> str:
-    return str(value["name"]) if isinstance(value, dict) else json.dumps(value, ensure_ascii=False)

@@ -73,6 +73,8 @@ class Run:
             "baseline": None,
             "change": None,
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
+            "symbols": {name: bias.symbol for name, bias in self.audit.bias.items()},
+            "left_out": dict(self.audit.left_out),
             "data": self.federation.name,
             "simulated": self.federation.facts.get("simulated") == "yes",
             "config": config_hash(self.config),

@@ -11,7 +11,7 @@ from equfl.config.schema import RunConfig
 from equfl.data.base import Federation
 from equfl.data.in_memory import InMemory
 from equfl.runs.execute import execute
-from equfl.runs.folder import config_of
+from equfl.runs.identity import config_of
 from equfl.runs.result import Run
 from equfl.runs.watcher import Watcher
 

@@ -1,4 +1,4 @@
-"""One process at a time may write in a run's folder."""
+"""Who may write in a run's folder, and what is said when nobody can."""
 
 import os
 from collections.abc import Iterator
@@ -35,3 +35,16 @@ def owned(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """The block writes; what the system has against it is told with what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"{folder} cannot be written ({error.strerror or error})",
+            wanted="a folder with space, where files can be made",
+            remedy="Make room or choose another folder; a run that had begun goes on with 'equfl resume'",
+        ) from error
