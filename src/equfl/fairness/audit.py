@@ -165,7 +165,7 @@ def _rates(name: str, counts: Counts, total: int) -> GroupRates:
     return GroupRates(
         name=name,
         rows=round(rows),
-        share=of(rows, total),
+        share=of(rows, float(total)),
         base_rate=of(tp + fn, tn + fn + fp + tp),
         accuracy=of(correct(counts).item(), rows),
         positive_rate=of(tp + fp, tn + fn + fp + tp),

@@ -28,8 +28,9 @@ class Journal:
         self.path = path
         self.mark = mark or Mark()
         self._file = path.open("ab", buffering=0)
-        # What lies behind the mark was written by somebody who came no further.
-        self._file.truncate(self.mark.size)
+        if self._file.tell() != self.mark.size:
+            # What lies behind the mark was written by somebody who came no further.
+            self._file.truncate(self.mark.size)
 
     @classmethod
     def at(cls, path: Path, mark: Mark) -> "Journal | None":
@@ -44,7 +45,9 @@ class Journal:
     def append(self, record: RoundRecord) -> None:
         """Write one more round."""
         line = _line(record)
-        self._file.write(line)
+        rest = memoryview(line)
+        while rest:  # a disk that fills up takes a part first, and only then complains
+            rest = rest[self._file.write(rest) :]
         self.mark = Mark(self.mark.size + len(line), zlib.crc32(line, self.mark.checksum))
 
     def sync(self) -> None:
