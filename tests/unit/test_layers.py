@@ -34,7 +34,7 @@ PACKAGES = {
     "torch": MAY.keys(),
     "jaxtyping": MAY.keys(),
     "numpy": {"fairness", "data"},
-    "sklearn": {"fairness"},
+    "scipy": {"fairness"},
     "pyarrow": {"data", "runs"},
     "safetensors": {"data"},
     "platformdirs": {"data"},

@@ -18,7 +18,10 @@ def with_neighbours(federation: Federation, *, progress: Progress = lambda task,
     from equfl.fairness.neighbours import nearest
 
     pooled = nearest(federation.test.pooled.inputs, progress=progress)
-    own = [nearest(samples.inputs) for samples in federation.test]
+    own = []
+    for samples in federation.test:
+        own.append(nearest(samples.inputs))
+        progress("search the nearest rows of each client", len(own), len(federation.test))
     width = max(found.shape[1] for found in own)
     return replace(
         federation,

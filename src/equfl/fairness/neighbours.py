@@ -1,31 +1,27 @@
-"""The nearest rows of every row: exact, and quick where most columns are codes.
+"""The nearest rows of every row: exact, ties by row number, and quick.
 
-Census rows are a few numbers and many codes. Rows with the same codes make a *bucket*; between two buckets the codes
-alone already keep a distance. So every row is first compared with its own bucket, and after that only with buckets that
-its codes do not already put out of reach. The reference is scikit-learn's brute force, which takes a hundred times as
-long on census rows.
+Three ideas, each in its own file or class. Rows that are the same have the same neighbours, so only distinct rows are
+searched (``Distinct``). Census rows are a few numbers and many codes: rows with the same codes make a *bucket*, and
+between two buckets the codes alone keep a distance (``_buckets``). Where that does not help, matrix products tell for
+all pairs at once which are worth measuring (``_products``). The reference is to compare all pairs, as scikit-learn's
+brute force does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.neighbors import KDTree
 
 from equfl.core.arrays import Inputs, Neighbours
+from equfl.fairness._best import NOBODY, Best, Floats, Ints
+from equfl.fairness._buckets import Buckets
+from equfl.fairness._products import search_by_products
 
-LARGE = 4096
-"""Rows above which a bucket is searched by a tree, and numbers of rows that are compared at a time."""
-FEW = 12
-"""Columns up to which all rows of a bucket are compared one by one; with more, matrix products find the likely ones."""
-SPARE = 8
-"""Rows that are found beyond the nearest, so that ties at the last place are seen and settled."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+AT_A_TIME = 2**22
+"""How many numbers are worked on at a time."""
+FEW_ROWS = 4096
+"""Up to so many rows, all pairs are compared by one or two matrix products, and buckets are not worth their making."""
 
 
 def nearest(
@@ -39,168 +35,81 @@ def nearest(
 
     A row is its own nearest unless ``include_self`` is false. Among n rows k is capped at n (n - 1 without the row).
     """
-    rows = inputs.detach().flatten(1).cpu().double().numpy()
-    found = min(k, len(rows) if include_self else len(rows) - 1)
+    found = min(k, len(inputs) if include_self else len(inputs) - 1)
     if found < 1:
-        return torch.empty(len(rows), 0, dtype=torch.long, device=inputs.device)
-    buckets = Buckets.of(rows)
+        return torch.empty(len(inputs), 0, dtype=torch.long, device=inputs.device)
     # One more than asked for, because the row itself is among the nearest unless enough others are the same.
     wanted = found if include_self else found + 1
-    result = np.empty((len(rows), found), dtype=np.int64)
+    rows = inputs.detach().flatten(1).cpu()
+    # Adding zero turns -0 into 0, so that equal rows have equal bytes.
+    distinct = Distinct.of(rows.to(torch.promote_types(rows.dtype, torch.float32)).numpy() + 0.0)
+    chosen = distinct.expand(_search(distinct.rows, min(wanted, len(distinct.rows)), progress), wanted)
+    if not include_self:
+        chosen = _without_self(chosen)
+    return torch.from_numpy(chosen).to(inputs.device)
+
+
+def _search(rows: Floats, k: int, progress: Callable[[str, int, int], None]) -> Best:
+    best = Best.none(len(rows), k)
+    buckets = Buckets.of(rows) if len(rows) > FEW_ROWS else None
+    steps = search_by_products(rows, best) if buckets is None else buckets.search(best)
     done = 0
-    for bucket in range(len(buckets)):
-        members, chosen = buckets.nearest(bucket, wanted)
-        result[members] = chosen if include_self else _without(members, chosen)
-        done += len(members)
+    for step in steps:
+        done += step
         progress("search the nearest rows", done, len(rows))
-    return torch.from_numpy(result).to(inputs.device)
+    return best
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """Rows sorted by their codes."""
+class Distinct:
+    """Rows without repetitions, in the order of their first appearance, and where each of them appears."""
 
-    numbers: Floats
-    """The columns that take more than two values, in the order of ``order``."""
-    codes: Floats
-    """The other columns, one row per bucket."""
+    rows: Floats
+    number: Ints
+    """Of each original row, the number of the distinct row that it equals."""
     order: Ints
-    """Row numbers, bucket after bucket, ascending within each."""
+    """The original row numbers, distinct row after distinct row, ascending within each."""
     starts: Ints
-    """Where each bucket begins in ``order``, and where the last one ends."""
+    """Where each distinct row's appearances begin in ``order``, and where the last one's end."""
 
     @classmethod
-    def of(cls, rows: Floats) -> "Buckets":
-        """Columns with at most two values are codes; if they tell most rows apart, nothing is gained by buckets."""
-        lowest, highest = rows.min(axis=0), rows.max(axis=0)
-        coded = ((rows == lowest) | (rows == highest)).all(axis=0)
-        bits = np.packbits(rows[:, coded] == highest[coded], axis=1)
-        if bits.shape[1] == 0:
-            bits = np.zeros((len(rows), 1), dtype=np.uint8)
-        keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").ravel()
-        _, firsts, bucket, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        if len(sizes) > max(1, len(rows) // 8):
-            everything = np.arange(len(rows))
-            return cls(rows, np.zeros((1, 0)), everything, np.array([0, len(rows)]))
-        order = np.argsort(bucket, kind="stable")
-        return cls(
-            np.ascontiguousarray(rows[order][:, ~coded]),
-            rows[firsts][:, coded],
-            order,
-            np.concatenate([[0], np.cumsum(sizes)]),
-        )
+    def of(cls, rows: Floats) -> "Distinct":
+        """Rows are compared by their bytes."""
+        if rows.shape[1] == 0:
+            rows = np.zeros((len(rows), 1))
+        keys = np.ascontiguousarray(rows).view(f"V{rows.itemsize * rows.shape[1]}").ravel()
+        _, firsts, inverse, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        by_appearance = np.argsort(firsts)
+        number = np.empty_like(by_appearance)
+        number[by_appearance] = np.arange(len(firsts))
+        number = number[inverse]
+        starts = np.concatenate([[0], np.cumsum(sizes[by_appearance])])
+        return cls(rows[firsts[by_appearance]], number, np.argsort(number, kind="stable"), starts)
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
+    def expand(self, best: Best, k: int) -> Ints:
+        """The k nearest of all rows, out of the nearest distinct ones.
 
-    @cached_property
-    def sizes(self) -> Ints:
-        return np.diff(self.starts)
-
-    def nearest(self, bucket: int, k: int) -> tuple[Ints, Ints]:
-        """The bucket's row numbers, and of each the row numbers of its k nearest rows."""
-        span = np.arange(self.starts[bucket], self.starts[bucket + 1])
-        best = self._within(span, k)
-        # Code columns are few and the differences exact, so a row in reach is never left out by rounding.
-        gaps = np.square(self.codes - self.codes[bucket]).sum(axis=1)
-        others = np.argsort(gaps, kind="stable")
-        others = others[others != bucket]
-        at = 0
-        while at < len(others):
-            reach = best.reach()
-            active = np.flatnonzero(reach >= gaps[others[at]])
-            if len(active) == 0:
-                break
-            stop = at + max(1, int(np.searchsorted(np.cumsum(self.sizes[others[at:]]), LARGE, side="right")))
-            near = others[at:stop]
-            near = near[gaps[near] <= reach.max()]
-            candidates = np.concatenate([np.arange(self.starts[b], self.starts[b + 1]) for b in near])
-            apart = np.repeat(gaps[near], self.sizes[near])
-            for part in np.array_split(active, -(-len(active) // LARGE)):
-                best.improve(part, self._distances(span[part], candidates) + apart, self.order[candidates])
-            at = stop
-        return self.order[span], best.rows
-
-    def _within(self, span: Ints, k: int) -> "Best":
-        best = Best.none(len(span), k)
-        everybody = np.arange(len(span))
-        if len(span) <= LARGE and self.numbers.shape[1] <= FEW:
-            best.improve(everybody, self._distances(span, span), self.order[span])
-            return best
-        for part, likely in self._likely(span, min(k + SPARE, len(span))):
-            # What was found by other arithmetic is measured again. Where a row that was left out might be as near as
-            # the last one found, all rows are compared.
-            differences = self.numbers[span[likely]] - self.numbers[span[part]][:, None]
-            distances = np.square(differences).sum(axis=2)
-            best.improve(part, distances, self.order[span[likely]])
-            unsure = part[distances.max(axis=1) <= best.reach()[part] * (1 + 1e-9) + 1e-9]
-            for few in np.array_split(unsure, -(-len(unsure) * len(span) // LARGE**2)) if len(unsure) else ():
-                best.forget(few)
-                best.improve(few, self._distances(span[few], span), self.order[span])
-        return best
-
-    def _likely(self, span: Ints, many: int) -> Iterator[tuple[Ints, Ints]]:
-        """Some members of the span, and of each the ``many`` members that are nearest but for rounding."""
-        numbers = self.numbers[span]
-        if len(span) > LARGE:
-            tree = KDTree(numbers)
-            for part in np.array_split(np.arange(len(span)), -(-len(span) // LARGE)):
-                yield part, tree.query(numbers[part], k=many, return_distance=False)
-        else:
-            # The row's own square is the same for all its candidates, so it is left out.
-            products = np.square(numbers).sum(axis=1) - 2 * numbers @ numbers.T
-            yield np.arange(len(span)), np.argpartition(products, many - 1, axis=1)[:, :many]
-
-    def _distances(self, left: Ints, right: Ints) -> Floats:
-        # Differences are squared and added, not expanded: equal rows are exactly 0 apart, and ties stay ties.
-        total = np.zeros((len(left), len(right)))
-        for column in range(self.numbers.shape[1]):
-            total += np.square(np.subtract.outer(self.numbers[left, column], self.numbers[right, column]))
-        return total
+        As each distinct row stands for its first appearance when ties are settled, any of its later appearances that
+        belongs to the k nearest has fewer than k distinct rows before it: nothing is missed.
+        """
+        if len(self.rows) == len(self.number):
+            return best.rows
+        chosen = np.empty((len(self.rows), k), dtype=np.int64)
+        at_a_time = max(1, AT_A_TIME // (k * best.k))
+        for start in range(0, len(self.rows), at_a_time):
+            span = slice(start, start + at_a_time)
+            # Of each near distinct row, its first k appearances: at most so many can be among the nearest.
+            places = self.starts[best.rows[span]][:, :, None] + np.arange(k)
+            missing = places >= self.starts[best.rows[span] + 1][:, :, None]
+            rows = np.where(missing, NOBODY, self.order[np.minimum(places, len(self.order) - 1)])
+            distances = np.where(missing, np.inf, best.distances[span][:, :, None])
+            rows, distances = rows.reshape(len(rows), -1), distances.reshape(len(rows), -1)
+            chosen[span] = np.take_along_axis(rows, np.lexsort((rows, distances), axis=1)[:, :k], axis=1)
+        return chosen[self.number]
 
 
-@dataclass(frozen=True)
-class Best:
-    """The nearest rows found so far, nearest first; improved in place."""
-
-    distances: Floats
-    rows: Ints
-
-    @classmethod
-    def none(cls, members: int, k: int) -> "Best":
-        """Nothing found yet."""
-        return cls(np.full((members, k), np.inf), np.full((members, k), np.iinfo(np.int64).max))
-
-    def forget(self, members: Ints) -> None:
-        """Begin again for some members."""
-        self.distances[members], self.rows[members] = np.inf, np.iinfo(np.int64).max
-
-    def reach(self) -> Floats:
-        """Of each row, the distance beyond which nothing can be among its nearest any more."""
-        return self.distances[:, -1]
-
-    def improve(self, members: Ints, distances: Floats, candidates: Ints) -> None:
-        """Take into account candidates (the same for all members, or one row of them for each)."""
-        k = self.distances.shape[1]
-        candidates = np.broadcast_to(candidates, distances.shape)
-        if distances.shape[1] > k:
-            last = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
-            close = distances <= np.minimum(last, self.distances[members, -1:])
-            # Only what is no farther than the k-th counts; ties beyond it are told apart by the sort below.
-            width = max(1, int(close.sum(axis=1).max()))
-            order = np.argsort(~close, axis=1, kind="stable")[:, :width]
-            keep = np.take_along_axis(close, order, axis=1)
-            distances = np.where(keep, np.take_along_axis(distances, order, axis=1), np.inf)
-            candidates = np.take_along_axis(candidates, order, axis=1)
-        merged = np.concatenate([self.distances[members], distances], axis=1)
-        rows = np.concatenate([self.rows[members], candidates], axis=1)
-        order = np.lexsort((rows, merged), axis=1)[:, :k]
-        self.distances[members] = np.take_along_axis(merged, order, axis=1)
-        self.rows[members] = np.take_along_axis(rows, order, axis=1)
-
-
-def _without(members: Ints, chosen: Ints) -> Ints:
+def _without_self(chosen: Ints) -> Ints:
     """The chosen rows without the row itself, or without the last where enough others equal it."""
-    drop = chosen == members[:, None]
+    drop = chosen == np.arange(len(chosen))[:, None]
     drop[~drop.any(axis=1), -1] = True
     return chosen[~drop].reshape(len(chosen), -1)
