@@ -1,10 +1,10 @@
 """How far a run is: a bar on a terminal, a few plain lines elsewhere."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TextIO
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -23,12 +23,11 @@ PATIENCE = 2.0
 
 
 @contextmanager
-def progress(stream: TextIO, out: Path) -> Iterator["Looker"]:
-    """The watcher for this stream, for as long as the block takes."""
-    screen = Screen(stream)
-    screen.line(f"Files: {out}")
+def progress(out: Path) -> Iterator["Looker"]:
+    """The watcher for a run in that folder, for as long as the block takes; it writes on stderr."""
+    screen = Screen(stderr=True)
     if not screen.console.is_terminal:
-        yield Lines(screen)
+        yield Lines(screen, out)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -38,17 +37,19 @@ def progress(stream: TextIO, out: Path) -> Iterator["Looker"]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=screen.console, transient=True, redirect_stdout=False) as bars:
-        yield Bars(screen, bars)
+        yield Bars(screen, out, bars)
 
 
 class Looker(Watcher):
-    """Tells what the data is, and remembers where the run is, for whoever stops it."""
+    """Tells where the files go and what the data is, and remembers where the run is, for whoever stops it."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, out: Path) -> None:
         self.screen = screen
+        self.out = out
         self._now = ""
 
     def loaded(self, federation: Federation) -> None:
+        self.screen.line(f"Files: {self.out}")
         train, test = len(federation.train.pooled), len(federation.test.pooled)
         self.screen.line(
             f"Data: {federation.name}, {len(federation.clients)} clients, "
@@ -63,16 +64,16 @@ class Looker(Watcher):
     def show(self, config: RunConfig, record: RoundRecord) -> None:
         """Say that a round is done."""
 
-    def so_far(self) -> str:
-        """Where it was stopped."""
-        return f"Stopped{self._now or ' before the first round'}."
+    def stopped(self) -> str:
+        """Where it was stopped, and how it goes on."""
+        return f"Stopped{self._now or ' before the first round'}. To go on: equfl resume {shlex.quote(str(self.out))}"
 
 
 class Lines(Looker):
     """Plain lines, about ten for a run, however many rounds it has."""
 
-    def __init__(self, screen: Screen) -> None:
-        super().__init__(screen)
+    def __init__(self, screen: Screen, out: Path) -> None:
+        super().__init__(screen, out)
         self._work, self._next = "", 0.0
 
     def working(self, task: str, done: int, total: int) -> None:
@@ -92,8 +93,8 @@ class Lines(Looker):
 class Bars(Looker):
     """One bar for the rounds, another one below it while there is long work."""
 
-    def __init__(self, screen: Screen, bars: Progress) -> None:
-        super().__init__(screen)
+    def __init__(self, screen: Screen, out: Path, bars: Progress) -> None:
+        super().__init__(screen, out)
         self._bars = bars
         self._rounds: dict[str, TaskID] = {}
         self._work: tuple[str, TaskID] | None = None

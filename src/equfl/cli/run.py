@@ -51,4 +51,10 @@ def run(
         ],
         settings=set,
     )
-    return go_on(config, Path(out).expanduser() if out else None, began=began, source=source)
+    kept = {"--label": [label], "--sensitive": sensitive, "--client": [client], "--seed": [seed], "--set": set}
+    again = [
+        "run",
+        source,
+        *(word for name, values in kept.items() for value in values if value for word in (name, value)),
+    ]
+    return go_on(config, Path(out).expanduser() if out else None, began=began, again=again)

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -16,14 +15,14 @@ Part = str | Text | tuple[str, str]
 
 
 class Screen:
-    """Standard output, or another stream, line by line.
+    """Standard output, or the stream for errors, line by line.
 
     Rich knows whether colours are wanted and how wide the terminal is. Lines are made here: they do not end in blanks,
     and what a user has named is text and never markup.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+    def __init__(self, *, stderr: bool = False) -> None:
+        self.console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
         self.width = min(self.console.width, WIDEST)
 
     def line(self, *parts: Part, indent: int = 0) -> None:

@@ -1,7 +1,8 @@
 """A run as a user sees it: where its files go, how far it is, how it can go on, and the table at its end."""
 
 import re
-import sys
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -15,8 +16,8 @@ from equfl.runs.identity import config_of, demand_same
 from equfl.runs.reading import result_of
 
 
-def go_on(config: RunConfig, out: Path | None, *, began: float, source: str | None = None) -> int:
-    """Compute what is still to be computed, and show the result."""
+def go_on(config: RunConfig, out: Path | None, *, began: float, again: Sequence[str] = ()) -> int:
+    """Compute what is still to be computed, and show the result; ``again`` is what begins a like run."""
     out = out or Path("runs") / folder_name(config)
     screen = Screen()
     result = result_of(out) if (out / "config.toml").exists() else None
@@ -24,12 +25,13 @@ def go_on(config: RunConfig, out: Path | None, *, began: float, source: str | No
         demand_same(config_of(out), config, out)
         screen.line("This run is finished already. To run it again, choose another folder with ", ("--out", "cyan"))
     else:
-        with progress(sys.stderr, out) as watcher:
+        with progress(out) as watcher:
             try:
                 result = execute(config, out=out, watcher=watcher).result
             except KeyboardInterrupt:
-                raise KeyboardInterrupt(f"{watcher.so_far()} To go on: equfl resume {out}") from None
-    summary.show(screen, result, out, lasted=perf_counter() - began, source=source)
+                raise KeyboardInterrupt(watcher.stopped()) from None
+    words = again or ("run", str(out / "config.toml"))
+    summary.show(screen, result, out, lasted=perf_counter() - began, again=f"equfl {shlex.join(words)}")
     return 0
 
 

@@ -1,5 +1,6 @@
 """What is shown at the end of a run: the table, where the time went, where the files are, what to type next."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ CLEAR = " *"
 ROWS = {"pooled": "", "client_mean": "mean over clients"}
 
 
-def show(screen: Screen, result: Result, folder: Path, *, lasted: float, source: str | None) -> None:
+def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: str) -> None:
     """The whole block."""
     screen.blank()
     _title(screen, result)
@@ -30,7 +31,7 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, source:
     screen.blank()
     _seconds(screen, result, lasted)
     screen.line("Files:    ", str(folder))
-    for lead, command in _next(result, folder, source):
+    for lead, command in _next(result, folder, again):
         screen.line(f"{lead:<10}", (command, "cyan"))
 
 
@@ -96,9 +97,7 @@ def _seconds(screen: Screen, result: Result, lasted: float) -> None:
     screen.line(f"Seconds:  {phases}{alone}; this command {lasted:.1f}")
 
 
-def _next(result: Result, folder: Path, source: str | None) -> list[tuple[str, str]]:
-    again = f"equfl run {source or result['preset'] or 'quickstart'}"
+def _next(result: Result, folder: Path, again: str) -> list[tuple[str, str]]:
     other = "demographic_parity" if result["target"] != "demographic_parity" else "equalized_odds"
-    commands = [f"{again} --method equfl"] if result["method"] == "fedavg" else [f"{again} --target {other}"]
-    commands.append(f"equfl compare {folder} ...")
-    return [("Next:" if number == 0 else "", command) for number, command in enumerate(commands)]
+    choice = "--method equfl" if result["method"] == "fedavg" else f"--target {other}"
+    return [("Next:", f"{again} {choice}"), ("", f"equfl compare {shlex.quote(str(folder))} ...")]
