@@ -10,15 +10,15 @@ The file is JSON and holds figures of many people each, never a person:
   the position of its first figure that is not 0, and the figures from there to the last one that is not 0;
 - ``label``: the log-odds of a positive label are the sum of the terms' ``weights``, which are laid out like counts.
 
-A count is rounded to a multiple of ``smallest``, and 0 where it was less; a weight is 0 where it would describe fewer
-than ``smallest_weighed`` people.
+A count is rounded to a multiple of ``smallest`` and stands in that unit; it is 0 where it was less, and a code that
+fewer people have is not listed. A weight is 0 where it would describe fewer than ``smallest_weighed`` people.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -105,7 +105,7 @@ def read(path: Path) -> Profile:
     }
     sizes = {STATE: len(plain["states"])} | {name: len(variable.codes) for name, variable in variables.items()}
 
-    def table(lines: list[list[float]], *over: str) -> Tensor:
+    def table(lines: list[list[Any]], *over: str) -> Tensor:
         shape = [sizes[name] for name in over]
         whole = [[0.0] * int(first) + figures for first, *figures in (line or [0] for line in lines)]
         width = shape[-1] if shape else 1
@@ -113,10 +113,9 @@ def read(path: Path) -> Profile:
         return torch.tensor(filled, dtype=torch.float64).reshape(shape)
 
     unit = plain["smallest"]
-
     return Profile(
         source=plain["source"],
-        smallest=plain["smallest"],
+        smallest=unit,
         states={state: people * unit for state, people in plain["states"].items()},
         variables=variables,
         steps=tuple(
@@ -176,4 +175,7 @@ def _pick(shares: Tensor, lines: Codes, uniform: Tensor) -> Codes:
     """For each row, a code of its line at random: one search in all lines' running sums, laid end to end."""
     running = shares.cumsum(dim=1)
     running = running / running[:, -1:] + torch.arange(len(shares)).unsqueeze(1)
-    return torch.searchsorted(running.flatten(), lines + uniform, right=True) - lines * prod(shares.shape[1:])
+    # A number just below 1 may become the next line's 0 when the line's number is added to it.
+    below = torch.nextafter(lines + 1.0, lines.to(uniform))
+    places = torch.searchsorted(running.flatten(), torch.minimum(lines + uniform, below), right=True)
+    return places - lines * shares.shape[1]
