@@ -111,5 +111,7 @@ def _starts(features: Sequence[Feature]) -> list[int]:
 
 def _standardised(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     mean, deviation = values.mean(dim=0), values.std(dim=0, correction=0)
-    deviation = deviation.where(deviation > 0, 1)
+    # The mean of the same number many times may be off by a rounding, and its deviation then not 0.
+    same = values.amax(dim=0) == values.amin(dim=0)
+    mean, deviation = values[0].where(same, mean), deviation.masked_fill(same | (deviation == 0), 1)
     return ((values - mean) / deviation).float(), mean.float(), deviation.float()

@@ -62,16 +62,16 @@ def federate(
 
     train, test, encoded, tested = [], [], [], []
     for number, (party, table) in enumerate(parties.items()):
-        client = encode(table, task.inputs, scaling)
-        labels = numbers(table[task.label]).long()
-        samples = Samples(client.inputs, labels, division.groups[party], group_count=len(division.names))
-        train_rows, test_rows = split(party, len(samples))
+        train_rows, test_rows = split(party, table.num_rows)
         if len(train_rows) == 0 or len(test_rows) == 0:
             raise DataError(
-                f"{party} has {len(samples)} rows, of which {len(train_rows)} train and {len(test_rows)} test",
+                f"{party} has {table.num_rows} rows, of which {len(train_rows)} train and {len(test_rows)} test",
                 wanted="at least one of each for every client",
                 remedy="Leave the client out or take more of its rows",
             )
+        client = encode(table, task.inputs, scaling)
+        labels = numbers(table[task.label]).long()
+        samples = Samples(client.inputs, labels, division.groups[party], group_count=len(division.names))
         train.append(samples.rows(train_rows))
         test.append(samples.rows(test_rows))
         tested.append((party, test_rows))

@@ -12,7 +12,7 @@ from equfl.core.schema import Column, Schema
 from equfl.data import tensor_file
 from equfl.data.base import Federation, Grouping
 
-FORMAT = 2
+FORMAT = 3
 """Goes up when the file, or the encoding of any data set, changes: older files are then not read."""
 
 

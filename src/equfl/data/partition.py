@@ -8,8 +8,8 @@ from torch import Tensor
 
 from equfl.core.random import Seed
 
-Rows = Int[Tensor, " rows"]
-"""Row numbers within one party, ascending."""
+Rows = Int[Tensor, " _"]
+"""Row numbers within one party, ascending; the rows to train on are not as many as those to test on."""
 
 
 def by_party(table: pa.Table, column: str) -> dict[str, pa.Table]:

@@ -16,7 +16,8 @@ from equfl.data.replacing import replacing
 def write(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, sync: bool = True) -> None:
     """Write the file, all at once; ``about`` is anything that JSON can say, and stands in the file's header."""
     ready = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    facts = {"about": about, "checksums": {name: _checksum(value) for name, value in ready.items()}}
+    checksums = {name: _checksum(value) for name, value in ready.items()}
+    facts = {"about": about, "about_checksum": _checksum_of_text(about), "checksums": checksums}
     with replacing(path, sync=sync) as fresh:
         # Bytes first, so that a full disk is an OSError like any other.
         fresh.write_bytes(save(ready, {"equfl": json.dumps(facts)}))
@@ -27,6 +28,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads(file.metadata()["equfl"])
+            if _checksum_of_text(facts["about"]) != facts["about_checksum"]:
+                return None
             tensors = {name: file.get_tensor(name) for name in facts["checksums"]}
         about: dict[str, Any] = facts["about"]
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
@@ -37,4 +40,9 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
 
 
 def _checksum(values: Tensor) -> int:
-    return zlib.crc32(values.numpy().data)
+    # Type and shape belong to it: the same bytes say something else as whole numbers.
+    return zlib.crc32(values.numpy().data, zlib.crc32(f"{values.dtype} {tuple(values.shape)}".encode()))
+
+
+def _checksum_of_text(about: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(about).encode())
