@@ -1,5 +1,6 @@
 """What several rooms' tests share."""
 
+import hypothesis
 import pytest
 import torch
 
@@ -10,6 +11,9 @@ from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.models.mlp import MLP
 
 torch.set_num_threads(1)
+# How long an example takes says something about the machine, and about what it loads for the first time.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -70,8 +70,8 @@ def read_codes(
     text = as_text(column)
     if len(codes) > most_codes:
         # Sorting is stable, so equally frequent codes stay in their order.
-        frequent = set(sorted(codes, key=lambda code: -counts[code])[: most_codes - 1]) - {OTHER}
-        rare = [code for code in codes if code not in frequent]
+        named = sorted((code for code in codes if code != OTHER), key=lambda code: -counts[code])
+        frequent, rare = set(named[: most_codes - 1]), named[most_codes - 1 :]
         account.rare.append(
             f"{name}: {len(rare):,} of {len(codes):,} values, in {sum(counts[code] for code in rare):,} rows"
         )

@@ -126,7 +126,7 @@ def federate_table(
         numeric=tuple(numeric),
         most_codes=most_codes,
         bins=bins,
-        cuts=tuple(cuts),
+        cuts=tuple(map(float, cuts)),
         mark_missing=mark_missing,
         smallest_client=smallest_client,
         test_share=test_share,
