@@ -11,6 +11,7 @@ from equfl.core.arrays import Counts, Logits, Losses, Predictions, Shares
 from equfl.core.component import Component
 from equfl.core.samples import Samples, Shards
 from equfl.fairness.counts import count
+from equfl.fairness.gaps import Gaps
 
 
 class Notion(Component, kind="notion"):
@@ -27,6 +28,10 @@ class Notion(Component, kind="notion"):
     def loss(self, logits: Logits, samples: Samples) -> Tensor:
         """The paper's surrogate: a scalar with a gradient, on hard or soft labels and groups."""
 
+    def parts(self) -> tuple["Notion", ...]:
+        """The notions that this one is made of: itself, unless it stands for several at once."""
+        return (self,)
+
     def by_client(self, predictions: Predictions, shards: Shards) -> Shares:
         """The metric at each client; NaN where a client's rows cannot show it."""
         parts = zip(predictions.split(shards.sizes), shards, strict=True)
@@ -39,6 +44,13 @@ class GroupNotion(Notion):
     @abstractmethod
     def bias(self, counts: Counts, *, min_group_share: float = 0.0) -> Float[Tensor, "*batch"]:
         """The bias of every table at once; groups below the share of a table's rows are ignored."""
+
+    @abstractmethod
+    def gaps(self, counts: Counts) -> Gaps:
+        """The signed gaps of which the bias is the largest in size; their values have a gradient.
+
+        ``counts`` may be fractions of rows, and one table or several, all of whose gaps count.
+        """
 
     def metric(self, predictions: Predictions, samples: Samples) -> float:
         """The bias of the rows' table, no group ignored."""

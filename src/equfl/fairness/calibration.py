@@ -11,6 +11,7 @@ from equfl.core.samples import Samples
 from equfl.fairness.base import GroupNotion
 from equfl.fairness.cells import Cells
 from equfl.fairness.counts import binary, large_groups, largest, rate
+from equfl.fairness.gaps import Gaps, to_everybody
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class Calibration(GroupNotion, name="calibration"):
         present = (predicted > 0) & large_groups(counts, min_group_share)
         gaps = (rate(true, predicted) - overall).abs().where(present, float("nan"))
         return largest(gaps).where(present.sum(dim=-1) >= 2, float("nan"))
+
+    def gaps(self, counts: Counts) -> Gaps:
+        """``PPV[a] - PPV`` for every group."""
+        return to_everybody(counts[..., 1, 1, :], binary(counts)[..., 1, :, :].sum(dim=-2))
 
     def loss(self, logits: Logits, samples: Samples) -> Tensor:
         """``sum_a |L[1] - L[1, a]|``; groups without positive rows are skipped.

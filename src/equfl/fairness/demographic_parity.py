@@ -11,6 +11,7 @@ from equfl.core.samples import Samples
 from equfl.fairness.base import GroupNotion
 from equfl.fairness.cells import Cells
 from equfl.fairness.counts import binary, large_groups, largest_gap, rate
+from equfl.fairness.gaps import Gaps, between_groups
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class DemographicParity(GroupNotion, name="demographic_parity"):
         rows = binary(counts).sum(dim=(-3, -2))
         present = (rows > 0) & large_groups(counts, min_group_share)
         return largest_gap(rate(counts[..., 1, :, :].sum(dim=-2), rows), present)
+
+    def gaps(self, counts: Counts) -> Gaps:
+        """``PR[h] - PR[k]`` for every pair of groups."""
+        return between_groups(counts[..., 1, :, :].sum(dim=-2), binary(counts).sum(dim=(-3, -2)))
 
     def loss(self, logits: Logits, samples: Samples) -> Tensor:
         """``sum_{h, k} |L[h] - L[k]|``, all ordered pairs as the paper writes it: each gap counts twice.

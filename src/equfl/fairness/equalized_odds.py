@@ -11,6 +11,7 @@ from equfl.core.samples import Samples
 from equfl.fairness.base import GroupNotion
 from equfl.fairness.cells import Cells
 from equfl.fairness.counts import binary, large_groups, largest, largest_gap, rate
+from equfl.fairness.gaps import Gaps, between_groups
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class EqualizedOdds(GroupNotion, name="equalized_odds"):
         rows = binary(counts).sum(dim=-3)
         present = (rows > 0) & large_groups(counts, min_group_share).unsqueeze(-2)
         return largest(largest_gap(rate(counts[..., 1, :, :], rows), present))
+
+    def gaps(self, counts: Counts) -> Gaps:
+        """``R[y, h] - R[y, k]`` for both labels and every pair of groups."""
+        return between_groups(counts[..., 1, :, :], binary(counts).sum(dim=-3))
 
     def loss(self, logits: Logits, samples: Samples) -> Tensor:
         """``sum_y sum_{h, k} |L[y, h] - L[y, k]|``, all ordered pairs as the paper writes it: each gap counts twice.
