@@ -33,7 +33,7 @@ class Method(Component, kind="method"):
         """What the client makes of its training rows before the first round."""
         return samples
 
-    def instruct(self, state: ServerState) -> Tensors:
+    def instruct(self, state: ServerState, context: RoundContext) -> Tensors:
         """What the server sends along with the model."""
         return {}
 

@@ -67,7 +67,7 @@ def simulate(
             progress=progress,
         )
         began = perf_counter()
-        instructions = method.instruct(state)
+        instructions = method.instruct(state, context)
         answers = train(state, ids, instructions)
         trained = perf_counter()
         sizes = torch.tensor([shards.sizes[client] for client in ids], dtype=torch.float64)

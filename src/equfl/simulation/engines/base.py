@@ -25,6 +25,10 @@ class Answers:
     """The local models."""
     buffers: Mapping[str, Tensor]
 
+    def rows(self, index: Tensor | slice) -> "Answers":
+        """The answers of some: views for a slice, copies for numbers."""
+        return Answers(self.vectors[index], {name: value[index] for name, value in self.buffers.items()})
+
 
 @dataclass(frozen=True)
 class Clients:

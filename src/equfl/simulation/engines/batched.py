@@ -1,19 +1,26 @@
 """All clients at once: the default engine. Its reference is ``serial``, with which it agrees to rounding.
 
-Batched linear algebra trains the model of every participant in the same call. How general that call can be depends on
-what is trained, so there is a ladder of rungs, and the fastest one that applies is taken:
+One call of batched linear algebra trains the model of every participant. How general that call can be depends on what
+is trained, so there is a ladder of rungs, and the fastest one that applies is taken:
 
-===========  ===============================  ==============================================================
-rung         models                           objectives
-===========  ===============================  ==============================================================
-``packed``   linear layers with ReLU between  the plain one, with or without importance weights
-``serial``   any                              any, and any training
-===========  ===============================  ==============================================================
+==========  ==============================  ====================================  =========================
+rung        models                          objectives                            training
+==========  ==============================  ====================================  =========================
+``packed``  linear layers with ReLU         the plain one, with or without        ``sgd``, hard labels
+            between                         importance weights
+``vmap``    whatever ``torch.func.vmap``    whatever ``torch.func.vmap`` can map  ``sgd``
+            can map, batch norm included
+``serial``  any                             any                                   any
+==========  ==============================  ====================================  =========================
+
+``vmap`` cannot map what looks into its tensors (``.item()``, ``if loss > 1``) or draws random numbers (dropout); that
+shows in a trial step before the first round, and such a run is trained by ``serial``.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from math import ceil
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -26,35 +33,74 @@ from equfl.simulation.engines.base import Answers, Clients, Engine, Trainer
 from equfl.simulation.engines.serial import Serial
 from equfl.training.sgd import SGD
 
+if TYPE_CHECKING:
+    from equfl.simulation.engines._vmapped import Vmapped
+
 
 @dataclass(frozen=True)
 class Batched(Engine, name="batched"):
     """Train many clients at once, by the fastest rung of the ladder that applies."""
 
-    rung: Literal["auto", "packed", "serial"] = "auto"
+    rung: Literal["auto", "packed", "vmap", "serial"] = "auto"
     """The rung to use; ``auto`` takes the fastest that applies."""
     memory_mb: int = 256
     """Budget for what training needs beside the rows and the answers; clients are trained in chunks that fit it."""
 
     def load(self, clients: Clients) -> Trainer:
-        obstacle = Packed.obstacle(clients)
-        if self.rung == "serial" or (self.rung == "auto" and obstacle):
-            return Serial().load(clients)
-        if obstacle:
+        memory = self.memory_mb * 2**20
+        if self.rung in ("auto", "packed"):
+            obstacle = Packed.obstacle(clients)
+            if not obstacle:
+                return in_chunks(clients, Packed(clients, memory))
+            self._demand("packed", obstacle)
+        if self.rung in ("auto", "vmap"):
+            # Loading what 'vmap' needs takes a second, which most runs can do without.
+            from equfl.simulation.engines._vmapped import Vmapped
+
+            obstacle = Vmapped.obstacle(clients)
+            if not obstacle:
+                return self._tried(clients, Vmapped(clients, memory))
+            self._demand("vmap", obstacle)
+        return Serial().load(clients)
+
+    def _tried(self, clients: Clients, rung: "Vmapped") -> Trainer:
+        """Train by ``vmap`` if a trial step works, which takes a state and instructions; by ``serial`` if not."""
+        trainer: Trainer | None = None
+
+        def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
+            nonlocal trainer
+            if trainer is None:
+                obstacle = rung.trial(state, instructions)
+                if obstacle:
+                    self._demand("vmap", obstacle)
+                trainer = Serial().load(clients) if obstacle else in_chunks(clients, rung)
+            return trainer(state, ids, instructions)
+
+        return train
+
+    def _demand(self, rung: str, obstacle: str) -> None:
+        if self.rung == rung:
             raise ConfigError(
-                f"engine.rung = {self.rung!r} with {obstacle}",
+                f"engine.rung = {rung!r} with {obstacle}",
                 wanted="a rung that can train this",
                 remedy="'auto' takes the fastest that can",
             )
-        packed = Packed(clients)
-        chunk = max(1, int(self.memory_mb * 2**20 / packed.bytes_per_client()))
 
-        def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
-            assert isinstance(clients.training, SGD)
-            order = busiest_first(clients, clients.training, ids)
-            vectors = state.vector.new_empty(len(ids), len(state.vector))
-            for part in torch.tensor(order).split(chunk):
-                vectors[part] = packed(state, [ids[at] for at in part.tolist()])
-            return Answers(vectors, {})
 
-        return train
+def in_chunks(clients: Clients, rung: "Packed | Vmapped") -> Trainer:
+    """Train as many at a time as the rung says fit, the busiest first."""
+
+    def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
+        assert isinstance(clients.training, SGD)
+        order = busiest_first(clients, clients.training, ids)
+        answers = Answers(
+            state.vector.new_empty(len(ids), len(state.vector)),
+            {name: value.new_empty(len(ids), *value.shape) for name, value in state.buffers.items()},
+        )
+        size = ceil(len(ids) / ceil(len(ids) / rung.at_once))
+        for first in range(0, len(ids), size):
+            part = slice(first, first + size)
+            rung(state, [ids[at] for at in order[part]], instructions, out=answers.rows(part))
+        return answers if order == sorted(order) else answers.rows(torch.tensor(order).argsort())
+
+    return train
