@@ -31,4 +31,4 @@ lowest: ## the tests on the lowest versions that pyproject.toml allows
 	@touch $@ .venv/installed
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache runs
+	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache runs

@@ -12,13 +12,14 @@ import equfl
 SOURCE = Path(equfl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-PURE = ("core", "fairness", "aggregation", "synthesis", "training", "models", "methods")
+PURE = ("core", "fairness", "aggregation", "synthesis", "calibration", "training", "models", "methods")
 BASES = {f"{room}.base" for room in (*PURE[1:], "data", "simulation.engines")}
 MAY = {
     "core": set(),
     "fairness": {"core"},
     "aggregation": {"core"},
     "synthesis": {"core"},
+    "calibration": {"core", "fairness"},
     "training": {"core"},
     "models": {"core"},
     "methods": {*PURE},

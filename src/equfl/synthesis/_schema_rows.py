@@ -16,8 +16,8 @@ class SchemaRows:
     """What is optimised is ``raw``, of the inputs' shape; ``inputs()`` is what a network sees.
 
     A numeric input is its raw number. The inputs of a categorical column are ``off + (on - off) * softmax(raw)``. The
-    sensitive columns hold the codes of the row's group, whatever raw says. Where there are no columns (images) all inputs are
-    free.
+    sensitive columns hold the codes of the row's group, whatever raw says. Where there are no columns (images) all inputs
+    are free.
     """
 
     raw: Tensor
@@ -26,7 +26,7 @@ class SchemaRows:
 
     @classmethod
     def draw(cls, groups: Groups, schema: Schema, sharpness: float, generator: torch.Generator) -> "SchemaRows":
-        """Random rows of these groups: numbers ``N(0, 1)``, logits ``sharpness * N(0, 1)``, which are nearly one code."""
+        """Random rows of these groups: numbers ``N(0, 1)``; logits ``sharpness * N(0, 1)``, nearly one code."""
         raw = torch.randn(len(groups), *schema.shape, generator=generator)
         rows = cls(raw, groups, schema)
         for start, stop in rows.blocks:

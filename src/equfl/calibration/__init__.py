@@ -1,0 +1,1 @@
+"""Where in the model a calibrated update may act, and how the calibration problem is solved there."""

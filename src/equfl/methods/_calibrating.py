@@ -1,0 +1,150 @@
+"""What the open and the closed loop of EquFL share: when they act, on which rows, and in which directions."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from equfl.calibration.base import Directions, Place, Scope
+from equfl.calibration.full import Full
+from equfl.calibration.group_shift import GroupShift
+from equfl.calibration.problem import Margins, synthetic_margins
+from equfl.core.arrays import Vector
+from equfl.core.errors import CalibrationError, ConfigError
+from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
+from equfl.core.samples import Samples
+from equfl.fairness.base import GroupNotion, Notion
+from equfl.methods._server_data import check_share, collect, collected, collecting_rounds, with_synthetic
+from equfl.methods.base import Method
+from equfl.synthesis.base import Synthesis
+from equfl.synthesis.faithful_matching import FaithfulMatching
+
+
+@dataclass(frozen=True)
+class Calibrating(Method):
+    """FedAvg until shortly before the end; then the server settles the bias.
+
+    The clients' training pulls a calibrated model back to where it came from, and the longer both go on, the more the
+    other weights adapt to the tug. So the last ``settle`` rounds belong to the calibration: their calibrated update is
+    ``g_0 = (v - w) / (η γ)`` with ``v = w^t - settle_rate * η GAR(...)`` and w the solution of the calibration problem.
+    In the words of the paper's theory: η_t falls to ``settle_rate * η`` when the calibration starts.
+    """
+
+    settle: int = 4
+    """How many of the last rounds are calibrated for notions that compare groups."""
+    settle_rate: float = 0.0
+    """How much of the clients' updates is taken in these rounds; 0 holds the model still but for the calibration."""
+    smooth: int = 20
+    """How many of the last rounds are calibrated for consistency, with the clients' updates taken in full."""
+    collect_share: float = 0.5
+    """Share of the rounds whose models are kept for the synthesis: s = floor(collect_share * rounds)."""
+    synthesis: Synthesis = FaithfulMatching()
+    """How the server gets its data."""
+    scope: Scope = GroupShift()
+    """In which directions the model may be moved; where a model has no such place, ``full`` takes over."""
+    sharpness: float = 3.0
+    """How nearly a synthetic prediction counts as hard: ``sigmoid(sharpness * margin)``."""
+    harm: float = 0.01
+    """Weight of the training loss against squared bias."""
+    solve_steps: int = 60
+    """Descent steps on the calibration problem, per round."""
+    step_limit: float = 1.0
+    """Mean change of the margins that one round may make at most."""
+
+    def __post_init__(self) -> None:
+        check_share(self.collect_share)
+        for name in ("settle", "smooth", "solve_steps"):
+            _demand(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        for name in ("sharpness", "step_limit"):
+            _demand(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        _demand(self.harm >= 0, "harm", self.harm, "0 or more")
+        _demand(0 <= self.settle_rate <= 1, "settle_rate", self.settle_rate, "a share between 0 and 1")
+
+    def shared_rounds(self, rounds: int) -> int:
+        return max(collecting_rounds(self.collect_share, rounds), rounds - max(self.settle, self.smooth))
+
+    def step(self, state: ServerState, cohort: Cohort, context: RoundContext) -> tuple[ServerState, Diagnostics]:
+        change = context.learning_rate * context.aggregate(cohort.updates, cohort.shares)
+        groups, others = parted(context.target)
+        settling = bool(groups) and self.begins(context.rounds, self.settle) <= context.round
+        smoothing = bool(others) and self.begins(context.rounds, self.smooth) <= context.round
+        if not settling and not smoothing:
+            early = context.round <= collecting_rounds(self.collect_share, context.rounds)
+            return self.advance(state, cohort, change, **(collect(state, context) if early else {})), {}
+
+        state, synthetic, diagnostics = with_synthetic(state, context, self.synthesis)
+        aggregated = state.vector - (self.settle_rate if settling else 1.0) * change
+        place = Place(aggregated, state.buffers, context.network, context.schema, synthetic, collected(state))
+        memory: dict[str, Tensor] = {}
+        told: dict[str, float] = dict(diagnostics)
+        if smoothing:
+            vector, more = self.smooth_out(place, state, cohort, context, memory)
+            place, told = replace(place, vector=vector), {**told, **more}
+        if settling:
+            vector, more = self.settle_down(place, groups, state, cohort, context, memory)
+            place, told = replace(place, vector=vector), {**told, **more}
+        told["calibration/ratio"] = ((place.vector - aggregated).norm() / change.norm()).item()
+        return self.advance(state, cohort, state.vector - place.vector, **memory), told
+
+    @abstractmethod
+    def settle_down(
+        self,
+        place: Place,
+        notions: Sequence[GroupNotion],
+        state: ServerState,
+        cohort: Cohort,
+        context: RoundContext,
+        memory: dict[str, Tensor],
+    ) -> tuple[Vector, Diagnostics]:
+        """The calibrated model for notions that compare groups; what is to be remembered goes into ``memory``."""
+
+    @abstractmethod
+    def smooth_out(
+        self, place: Place, state: ServerState, cohort: Cohort, context: RoundContext, memory: dict[str, Tensor]
+    ) -> tuple[Vector, Diagnostics]:
+        """The calibrated model for consistency."""
+
+    def begins(self, rounds: int, last: int) -> int:
+        """The first of the last so many rounds; never one in which models are still collected."""
+        return max(collecting_rounds(self.collect_share, rounds), rounds - last) + 1
+
+    def directions(self, place: Place) -> tuple[Directions, Diagnostics]:
+        """The scope's directions; those of the whole model where it has none, which the record then says."""
+        found = self.scope.directions(place)
+        if found is None:
+            return Full().directions(place), {f"calibration/no_{self.scope.name}_so_full": 1.0}
+        return found, {}
+
+    def reference(self, place: Place, state: ServerState, memory: dict[str, Tensor]) -> Margins:
+        """The synthetic rows' margins under the last model before the calibration; remembered from then on."""
+        known = state.memory.get("calibration/reference")
+        if known is None:
+            with torch.no_grad():
+                known = synthetic_margins(place.network, state.vector, state.buffers, place.synthetic)
+            memory["calibration/reference"] = known
+        return known
+
+
+def parted(target: Notion) -> tuple[list[GroupNotion], list[Notion]]:
+    """The parts of the target that compare groups, and the others."""
+    parts = target.parts()
+    groups = [part for part in parts if isinstance(part, GroupNotion)]
+    return groups, [part for part in parts if not isinstance(part, GroupNotion)]
+
+
+def importance(synthetic: Samples, shares: Tensor) -> Tensor:
+    """A weight per synthetic row such that each group weighs as much as its share says; they sum to one."""
+    groups = synthetic.group_weights()
+    rows = groups.sum(dim=0)
+    if (rows <= 0).any():
+        raise CalibrationError(
+            "a group without synthetic rows", wanted="some rows for every group", remedy="Synthesise more rows"
+        )
+    return groups @ (shares.to(groups) / rows)
+
+
+def _demand(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ConfigError(f"method.{name} = {value}", wanted=wanted, remedy="See 'equfl describe'")
