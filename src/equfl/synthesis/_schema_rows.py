@@ -16,7 +16,7 @@ class SchemaRows:
     """What is optimised is ``raw``, of the inputs' shape; ``inputs()`` is what a network sees.
 
     A numeric input is its raw number. The inputs of a categorical column are ``off + (on - off) * softmax(raw)``. The
-    sensitive columns hold the codes of the row's group, whatever raw says. Where there are no columns (images) all inputs
+    sensitive columns hold the codes of the row's group, whatever raw says. Without columns (images) all inputs
     are free.
     """
 
