@@ -12,11 +12,13 @@ import equfl
 SOURCE = Path(equfl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-PURE = ("core", "fairness", "aggregation", "synthesis", "calibration", "training", "models", "methods")
-BASES = {f"{room}.base" for room in (*PURE[1:], "data", "simulation.engines")}
+PURE = ("core", "fairness", "privacy", "aggregation", "synthesis", "calibration", "training", "models", "methods")
+WITH_COMPONENTS = (*(room for room in PURE if room not in ("core", "privacy")), "data", "simulation.engines")
+BASES = {f"{room}.base" for room in WITH_COMPONENTS}
 MAY = {
     "core": set(),
     "fairness": {"core"},
+    "privacy": {"core"},
     "aggregation": {"core"},
     "synthesis": {"core"},
     "calibration": {"core", "fairness"},
