@@ -20,13 +20,15 @@ hypothesis.settings.load_profile("untimed")
 def context() -> RoundContext:
     """A round context over three inputs, of which the first two are the codes of two groups."""
     schema = Schema(shape=(3,), classes=("no", "yes"), groups=("a", "b"), sensitive=("group",))
+    network = MLP((4,)).network((3,), 2)
     return RoundContext(
         round=1,
         rounds=10,
         learning_rate=0.1,
-        network=MLP((4,)).network((3,), 2),
+        network=network,
         schema=schema,
         aggregate=lambda updates, shares: shares @ updates,
+        vector=MLP((4,)).initial(network, Seed(0).generator("start"))[0],
         generator=lambda purpose: Seed(0).generator(purpose),
         target=EqualizedOdds(),
         local_steps=16.0,

@@ -8,7 +8,7 @@ from equfl.core.component import find
 from equfl.core.errors import ConfigError
 from equfl.data.base import Dataset
 from equfl.fairness.base import Notion
-from equfl.methods.base import Method
+from equfl.methods.base import Method, check_pair
 from equfl.models.base import Model
 from equfl.simulation.engines.base import Engine
 from equfl.training.base import Training
@@ -56,6 +56,7 @@ class RunConfig:
         for name in ("rounds", "evaluate_every", "threads"):
             _demand(getattr(self, name) >= 1, name, getattr(self, name), "a whole number of at least 1")
         _demand(0 < self.participation <= 1, "participation", self.participation, "a share above 0, at most 1")
+        check_pair(self.method, self.aggregation)
 
 
 def _demand(holds: bool, name: str, value: object, wanted: str) -> None:

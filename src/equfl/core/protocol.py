@@ -26,6 +26,8 @@ class ServerState:
     buffers: Buffers = field(default_factory=dict)
     memory: Mapping[str, Tensor] = field(default_factory=dict)
     """What the method remembers, by name; an entry that has not changed stays the same tensor object."""
+    idle: int = 0
+    """How many rounds in a row, the last one among them, had no update that could be used."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,12 @@ class RoundContext:
     schema: Schema
     aggregate: Callable[[Updates, Shares], Vector]
     """The aggregation rule of the run, the paper's GAR."""
+    vector: Vector
+    """The model that the participants were sent, and changed."""
     generator: Callable[[str], torch.Generator]
     """Purpose -> this round's generator for it."""
+    buffers: Buffers = field(default_factory=dict)
+    """The buffers that went with that model."""
     target: Any = None
     """The fairness notion whose bias the run wants lower (``equfl.fairness.base.Notion``)."""
     local_steps: float = 1.0
@@ -72,5 +78,11 @@ class RoundRecord:
     evaluation: Mapping[str, float] = field(default_factory=dict)
     """``accuracy`` and per notion ``NOTION/pooled`` and ``NOTION/client_mean``; empty where not evaluated."""
     diagnostics: Diagnostics = field(default_factory=dict)
+    """What the method tells of its step."""
+    clients: Diagnostics = field(default_factory=dict)
+    """What became of the participants: ``one_group``, ``not_finite``, ``rejected``, ``too_few``, ``idle``, and what the
+    aggregation rule tells as ``RULE/...``. What did not happen is not there."""
+    rejected: tuple[int, ...] = ()
+    """The participants whose updates had no part: not finite, or left out by the rule."""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """What the round took: ``clients``, ``server`` and ``evaluation``; all that may differ between equal runs."""

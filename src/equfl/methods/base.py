@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from torch import Tensor
 
+from equfl.aggregation.base import Aggregation
 from equfl.core.arrays import Logits, Vector
 from equfl.core.component import Component
+from equfl.core.errors import ConfigError
 from equfl.core.losses import cross_entropy
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
@@ -28,6 +31,9 @@ class Method(Component, kind="method"):
     ``step``                server, after the round      all; EquFL overrides only this one
     ======================  ===========================  =====================================
     """
+
+    aggregates_itself: ClassVar[bool] = False
+    """Whether ``step`` weighs the clients in a way of its own instead of asking the aggregation rule of the run."""
 
     def prepare(self, samples: Samples) -> Samples:
         """What the client makes of its training rows before the first round."""
@@ -75,3 +81,13 @@ class Method(Component, kind="method"):
 def changes(method: Method, hook: str) -> bool:
     """Whether the method overrides a hook; what it leaves alone need not be computed."""
     return getattr(type(method), hook) is not getattr(Method, hook)
+
+
+def check_pair(method: Method, aggregation: Aggregation) -> None:
+    """Refuse a method that is itself an aggregation rule beside another one: one of the two would do nothing."""
+    if method.aggregates_itself and aggregation.name != "mean":
+        raise ConfigError(
+            f"method = {method.name} with aggregation = {aggregation.name}",
+            wanted=f"no rule beside {method.name}, which is itself one: it chooses the clients' weights",
+            remedy=f"Leave aggregation at 'mean', or choose another method on top of {aggregation.name}",
+        )

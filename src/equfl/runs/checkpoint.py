@@ -58,7 +58,8 @@ class Checkpoints:
             **{f"buffers/{name}": value for name, value in state.buffers.items()},
             **{f"memory/{name}": value for name, value in state.memory.items() if name not in same},
         }
-        tensor_file.write(path, tensors, {**about, "round": state.round, "files": self._files}, sync=safe)
+        known = {**about, "round": state.round, "idle": state.idle, "files": self._files}
+        tensor_file.write(path, tensors, known, sync=safe)
         self._used[path] = set(self._files.values())
         self._safe = path if safe else self._safe
         self._clear()
@@ -83,7 +84,7 @@ class Checkpoints:
             if kept is None:
                 return None
             parts["memory"][name] = kept
-        state = ServerState(about["round"], tensors["vector"], parts["buffers"], parts["memory"])
+        state = ServerState(about["round"], tensors["vector"], parts["buffers"], parts["memory"], about["idle"])
         self._memory, self._files = state.memory, dict(about["files"])
         self._used[path] = set(self._files.values())
         return Checkpoint(path, state, about)

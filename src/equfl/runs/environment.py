@@ -12,7 +12,7 @@ from equfl.data.base import Federation
 from equfl.data.in_memory import fingerprint
 from equfl.data.replacing import replacing
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when a folder of an older version cannot be gone on with."""
 
 PACKAGES = ("equfl", "torch", "numpy")

@@ -96,7 +96,7 @@ def _record(plain: dict[str, Any]) -> RoundRecord:
         for name, value in plain.items()
         if isinstance(value, dict)
     }
-    return RoundRecord(**{**plain, **numbers})
+    return RoundRecord(**{**plain, **numbers, "rejected": tuple(plain["rejected"])})
 
 
 def _number(spelled: float | str | None) -> float:

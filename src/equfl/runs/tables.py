@@ -22,7 +22,7 @@ def rounds_table(records: Iterable[RoundRecord]) -> Columns:
         (record.round, set_, *_measure_and_scope(name, set_), value)
         for record in records
         for set_, numbers in (
-            ("clients", {"participants": float(record.participants)}),
+            ("clients", {"participants": float(record.participants), **record.clients}),
             ("test", record.evaluation),
             ("server", record.diagnostics),
             ("time", record.seconds),

@@ -1,24 +1,29 @@
 """The federation, round by round: the reference of how the parts meet."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
 import torch
 
-from equfl.aggregation.base import Aggregation
+from equfl.aggregation.base import Aggregation, Tally
 from equfl.core.errors import CohortError
-from equfl.core.protocol import Cohort, RoundContext, RoundRecord, ServerState
+from equfl.core.gathering import gather
+from equfl.core.protocol import Diagnostics, RoundContext, RoundRecord, ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Shards, concatenate
 from equfl.core.vector import Network
 from equfl.data.base import Federation, Progress
 from equfl.fairness.base import Notion
 from equfl.fairness.score import predict, score
-from equfl.methods.base import Method, Tensors, changes
+from equfl.methods.base import Method, Tensors, changes, check_pair
 from equfl.models.base import Model
 from equfl.simulation.engines.base import Clients, Engine
 from equfl.training.base import Training
+
+PATIENCE = 10
+"""How many rounds in a row may come to nothing before the run is given up."""
 
 
 def simulate(
@@ -42,7 +47,11 @@ def simulate(
 
     The loop calls nobody back and keeps nothing: storing, printing and stopping are the caller's, who may go on from
     any state that was yielded.
+
+    A participant whose update is not finite is left out of its round. A round in which no update can be used leaves the
+    model as it is; so many of them in a row that nothing will come any more are an error.
     """
+    check_pair(method, aggregation)
     seeds = Seed(seed)
     network = model.network(federation.schema.shape, len(federation.schema.classes))
     state = state or start(model, network, seeds, device=federation.train.pooled.inputs.device)
@@ -50,18 +59,23 @@ def simulate(
     clients = Clients(shards, network, training, method, seeds)
     train = engine.load(clients)
     steps = sum(training.steps(size) for size in shards.sizes) / len(shards)
+    aggregation.check(len(participants(len(shards), participation, seeds.generator("participants"))), network)
+    one_group = {client for client, samples in enumerate(federation.train) if len(samples.groups.unique()) < 2}
 
     while state.round < rounds:
         number = state.round + 1
         ids = participants(len(shards), participation, seeds.generator("participants", round=number))
+        tally = Tally(aggregation, ids)
         context = RoundContext(
             round=number,
             rounds=rounds,
             learning_rate=training.learning_rate,
             network=network,
             schema=federation.schema,
-            aggregate=lambda updates, shares: aggregation(updates, shares, context),  # noqa: B023 (used this round only)
+            aggregate=lambda updates, shares: tally.apply(updates, shares, context),  # noqa: B023 (this round only)
+            vector=state.vector,
             generator=partial(seeds.generator, round=number),
+            buffers=state.buffers,
             target=target,
             local_steps=steps,
             progress=progress,
@@ -70,16 +84,21 @@ def simulate(
         instructions = method.instruct(state, context)
         answers = train(state, ids, instructions)
         trained = perf_counter()
-        sizes = torch.tensor([shards.sizes[client] for client in ids], dtype=torch.float64)
-        shares = (sizes / sizes.sum()).to(state.vector)
-        cohort = Cohort(
-            ids=ids,
-            updates=(state.vector - answers.vectors) / training.learning_rate,
-            shares=shares,
-            buffers=_averaged(answers.buffers, shares),
+        cohort = gather(
+            state,
+            ids,
+            answers.vectors,
+            [shards.sizes[client] for client in ids],
+            learning_rate=training.learning_rate,
+            buffers=answers.buffers,
             reports=_reports(clients, state, ids, instructions),
         )
-        state, diagnostics = method.step(state, cohort, context)
+        tally.usable = cohort.ids
+        diagnostics: Diagnostics = {}
+        if cohort.ids:
+            state, diagnostics = method.step(state, cohort, context)
+        state = replace(state, round=number, idle=0 if tally.accepted else state.idle + 1)
+        _demand_progress(state, tally, training)
         _demand_finite(state, training)
         stepped = perf_counter()
         evaluation = {}
@@ -87,7 +106,8 @@ def simulate(
             predictions = predict(network, state.vector, state.buffers, federation.test.pooled.inputs)
             evaluation = score(predictions, federation.test, notions)
         seconds = {"clients": trained - began, "server": stepped - trained, "evaluation": perf_counter() - stepped}
-        yield RoundRecord(number, len(ids), evaluation, diagnostics, seconds), state
+        told = _counted("one_group", one_group.intersection(ids)) | dict(tally.numbers)
+        yield RoundRecord(number, len(ids), evaluation, diagnostics, told, tally.rejected, seconds), state
 
 
 def start(model: Model, network: Network, seeds: Seed, *, device: torch.device | str = "cpu") -> ServerState:
@@ -104,6 +124,24 @@ def participants(clients: int, participation: float, generator: torch.Generator)
     return tuple(sorted(chosen.tolist()))
 
 
+def _counted(name: str, clients: Collection[int]) -> dict[str, float]:
+    return {name: float(len(clients))} if clients else {}
+
+
+def _demand_progress(state: ServerState, tally: Tally, training: Training) -> None:
+    if state.idle < PATIENCE:
+        return
+    diverged = tally.numbers.get("not_finite", 0)
+    raise CohortError(
+        f"no update could be used in {PATIENCE} rounds in a row: in round {state.round}, {diverged:.0f} of "
+        f"{len(tally.participants)} were not finite and the rule {tally.rule} rejected the others",
+        wanted="some updates that are finite and that the rule accepts",
+        remedy=f"Lower training.learning_rate = {training.learning_rate:g} and look for extreme values in the data"
+        if diverged
+        else "Change the rule's settings, or choose another",
+    )
+
+
 def _demand_finite(state: ServerState, training: Training) -> None:
     if not torch.isfinite(state.vector).all():
         raise CohortError(
@@ -115,14 +153,6 @@ def _demand_finite(state: ServerState, training: Training) -> None:
 
 def _prepared(shards: Shards, method: Method) -> Shards:
     return concatenate([method.prepare(samples) for samples in shards]) if changes(method, "prepare") else shards
-
-
-def _averaged(buffers: Tensors, shares: torch.Tensor) -> dict[str, torch.Tensor]:
-    # Statistics are averaged by share; batch norm's step counter is a count, of which the largest is kept.
-    return {
-        name: torch.einsum("n,n...->...", shares, rows) if rows.is_floating_point() else rows.amax(dim=0)
-        for name, rows in buffers.items()
-    }
 
 
 def _reports(clients: Clients, state: ServerState, ids: Sequence[int], instructions: Tensors) -> Tensors:

@@ -101,7 +101,7 @@ def test_other_rows_than_at_the_beginning_are_refused(copy):
 def test_a_folder_of_another_format_is_refused(copy):
     path = copy / "environment.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(RunError, match=r"has the format 99 .*; wanted format 1\."):
+    with pytest.raises(RunError, match=r"has the format 99 .*; wanted format 2\."):
         resume(copy)
 
 
