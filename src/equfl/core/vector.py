@@ -5,6 +5,7 @@ part of the vector: they never enter a distance, a median or a fairness gradient
 """
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,8 +59,34 @@ class Layout:
         }
 
 
-ClosedForm = Callable[[Layout, Vector, Inputs, SoftLabels], Vector]
-"""A model's gradient of the mean cross-entropy, written out by hand."""
+@dataclass(frozen=True)
+class SecondDerivatives:
+    """The derivatives of ``direction · g(vector, inputs, labels)``, g being the gradient of the mean cross-entropy.
+
+    Those in the labels are right for labels that sum to one in each row; a constant per row may be missing.
+    """
+
+    value: Tensor
+    """The product itself."""
+    vector: Vector
+    inputs: Inputs
+    labels: SoftLabels
+
+
+class Gradient(ABC):
+    """The gradient of the mean cross-entropy at one vector on some rows, ready to be differentiated once more."""
+
+    @abstractmethod
+    def value(self) -> Vector:
+        """The gradient."""
+
+    @abstractmethod
+    def along(self, direction: Vector) -> SecondDerivatives:
+        """Its derivatives along a direction."""
+
+
+ClosedForm = Callable[[Layout, Vector, Inputs, SoftLabels], Gradient]
+"""A model's gradient and its own derivatives, written out by hand."""
 
 
 class Network:
@@ -72,7 +99,7 @@ class Network:
         self.module = module
         self.layout = Layout.of(module)
         self.closed_form = closed_form
-        """The gradient written out by hand, where the model knows it; much faster to differentiate again."""
+        """The gradient and its own derivatives written out by hand, where the model knows them."""
         self._evaluating = copy.deepcopy(module).eval()
         self._training = copy.deepcopy(module).train()
 
@@ -87,21 +114,45 @@ class Network:
         logits: Tensor = functional_call(self._training, self.layout.unflatten(vector) | fresh, (inputs,))
         return logits, fresh
 
-    def mean_gradient(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
-        """Gradient of the mean cross-entropy with respect to the vector, itself differentiable in all arguments.
+    def gradient(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Gradient:
+        """The gradient of the mean cross-entropy, by hand where the model knows how.
 
         In training mode a batch is normalised by its own statistics, so no buffers are needed.
         """
         if self.closed_form is not None:
             return self.closed_form(self.layout, vector, inputs, labels)
-        return self.mean_gradient_by_autograd(vector, inputs, labels)
+        return GradientByAutograd(self, vector, inputs, labels)
 
-    def mean_gradient_by_autograd(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
-        """The same for any module, and the reference for a closed form."""
+    def mean_gradient(self, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
+        """The gradient's value, itself differentiable in all arguments."""
+        return self.gradient(vector, inputs, labels).value()
+
+
+@dataclass(frozen=True)
+class GradientByAutograd(Gradient):
+    """For any module, and the reference for a closed form. It keeps its arguments only, and no activations."""
+
+    network: Network
+    vector: Vector
+    inputs: Inputs
+    labels: SoftLabels
+
+    def value(self) -> Vector:
+        network, vector, again = self.network, self.vector, torch.is_grad_enabled()
         with torch.enable_grad():
             point = vector if vector.requires_grad else vector.detach().requires_grad_()
-            scratch = {name: torch.zeros_like(b, device=vector.device) for name, b in self.module.named_buffers()}
-            logits: Tensor = functional_call(self._training, self.layout.unflatten(point) | scratch, (inputs,))
-            loss = -(labels * torch.log_softmax(logits, dim=-1)).sum(dim=-1).mean()
-            (gradient,) = torch.autograd.grad(loss, point, create_graph=True)
+            buffers = network.module.named_buffers()
+            scratch = {name: torch.zeros_like(buffer, device=vector.device) for name, buffer in buffers}
+            logits: Tensor = functional_call(
+                network._training, network.layout.unflatten(point) | scratch, (self.inputs,)
+            )
+            loss = -(self.labels * torch.log_softmax(logits, dim=-1)).sum(dim=-1).mean()
+            (gradient,) = torch.autograd.grad(loss, point, create_graph=again)
         return gradient
+
+    def along(self, direction: Vector) -> SecondDerivatives:
+        with torch.enable_grad():
+            leaves = [value.detach().requires_grad_() for value in (self.vector, self.inputs, self.labels)]
+            product = GradientByAutograd(self.network, *leaves).value() @ direction.detach()
+            derivatives = torch.autograd.grad(product, leaves, materialize_grads=True)
+        return SecondDerivatives(product.detach(), *derivatives)

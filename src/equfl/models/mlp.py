@@ -1,15 +1,16 @@
 """Multi-layer perceptrons: the paper's two-layer network and the Standard, Deep and Wide networks of the server."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from equfl.core.arrays import Inputs, SoftLabels, Vector
 from equfl.core.errors import ConfigError
-from equfl.core.vector import ClosedForm, Layout
+from equfl.core.vector import ClosedForm, Gradient, Layout, SecondDerivatives
 from equfl.models.base import Model
 
 
@@ -39,20 +40,89 @@ class MLP(Model, name="mlp"):
         return nn.Sequential(*layers[:-1])
 
     def closed_form(self) -> ClosedForm:
-        return mean_gradient
+        return Backpropagation
 
 
-def mean_gradient(layout: Layout, vector: Vector, inputs: Inputs, labels: SoftLabels) -> Vector:
-    """Backpropagation written as matrix products; the reference is ``Network.mean_gradient_by_autograd``."""
-    parameters = list(layout.unflatten(vector).values())
-    weights, biases = parameters[::2], parameters[1::2]
-    activations = [inputs.flatten(1)]
-    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-        activations.append(torch.addmm(bias, activations[-1], weight.T).relu())
-    error = (torch.addmm(biases[-1], activations[-1], weights[-1].T).softmax(dim=1) - labels) / len(inputs)
-    gradients: list[torch.Tensor] = []
-    for layer in reversed(range(len(weights))):
-        gradients = [(error.T @ activations[layer]).reshape(-1), error.sum(dim=0), *gradients]
-        if layer:
-            error = (error @ weights[layer]) * (activations[layer] > 0)
-    return torch.cat(gradients)
+@dataclass(frozen=True)
+class Backpropagation(Gradient):
+    """The gradient of the mean cross-entropy as matrix products; the reference is ``GradientByAutograd``.
+
+    Activations and errors are kept with one row per unit and one column per sample: products with few classes, the
+    softmax over them and the sums over samples are several times faster that way round.
+    """
+
+    layout: Layout
+    vector: Vector
+    inputs: Inputs
+    labels: SoftLabels
+
+    @cached_property
+    def weights(self) -> list[Tensor]:
+        return _parameters(self.layout, self.vector)[::2]
+
+    @cached_property
+    def activations(self) -> list[Tensor]:
+        """What each layer is given; the first, the inputs."""
+        biases = _parameters(self.layout, self.vector)[1::2]
+        activations = [self.inputs.flatten(1).T]
+        for weight, bias in zip(self.weights[:-1], biases[:-1], strict=True):
+            activations.append(torch.addmm(bias.unsqueeze(1), weight, activations[-1]).relu())
+        return activations
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """The softmax of what the last layer returns."""
+        bias = _parameters(self.layout, self.vector)[-1]
+        return torch.addmm(bias.unsqueeze(1), self.weights[-1], self.activations[-1]).softmax(dim=0)
+
+    @cached_property
+    def errors(self) -> list[Tensor]:
+        """The derivative of the loss in what each layer returns."""
+        errors = [(self.shares - self.labels.T.contiguous()) / len(self.inputs)]
+        for weight, activation in zip(self.weights[:0:-1], self.activations[:0:-1], strict=True):
+            errors = [_where_active(weight.T @ errors[0], activation), *errors]
+        return errors
+
+    def value(self) -> Vector:
+        pairs = zip(self.errors, self.activations, strict=True)
+        return torch.cat([part for e, a in pairs for part in ((e @ a.T).reshape(-1), e.sum(dim=1))])
+
+    def along(self, direction: Vector) -> SecondDerivatives:
+        """Pearlmutter's R-operator (1994): each line of backpropagation, differentiated along the direction.
+
+        ``direction · gradient`` is the slope of the loss along the direction; its derivatives are how those of the loss
+        change along it.
+        """
+        weights, activations, errors = self.weights, self.activations, self.errors
+        turns, shifts = (_parameters(self.layout, direction)[part::2] for part in (0, 1))
+        moves = [torch.empty(0, device=direction.device)]  # of the activations; the inputs stay where they are
+        slope = torch.addmm(shifts[0].unsqueeze(1), turns[0], activations[0])  # of what a layer returns
+        for layer in range(1, len(turns)):
+            moves.append(_where_active(slope, activations[layer]))
+            slope = torch.addmm(shifts[layer].unsqueeze(1), turns[layer], activations[layer])
+            slope.addmm_(weights[layer], moves[layer])
+
+        change = self.shares * (slope - (self.shares * slope).sum(dim=0)) / len(self.inputs)  # of a layer's error
+        found: list[Tensor] = []
+        for layer in range(len(turns) - 1, 0, -1):
+            own = (change @ activations[layer].T).addmm_(errors[layer], moves[layer].T)
+            found = [own.reshape(-1), change.sum(dim=1), *found]
+            back = (weights[layer].T @ change).addmm_(turns[layer].T, errors[layer])
+            change = _where_active(back, activations[layer])
+        found = [(change @ activations[0].T).reshape(-1), change.sum(dim=1), *found]
+        return SecondDerivatives(
+            value=(errors[-1] * slope).sum(),
+            vector=torch.cat(found),
+            inputs=(weights[0].T @ change).addmm_(turns[0].T, errors[0]).T.reshape(self.inputs.shape),
+            labels=slope.T / -len(self.inputs),
+        )
+
+
+def _parameters(layout: Layout, vector: Vector) -> list[Tensor]:
+    """Weight and bias of each layer in turn."""
+    return list(layout.unflatten(vector).values())
+
+
+def _where_active(values: Tensor, activation: Tensor) -> Tensor:
+    """The values where the unit is on, 0 elsewhere: the derivative of ReLU in one pass."""
+    return torch.ops.aten.threshold_backward(values, activation, 0)

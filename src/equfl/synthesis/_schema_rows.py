@@ -7,17 +7,20 @@ import torch
 from torch import Tensor
 
 from equfl.core.arrays import Groups, Inputs
-from equfl.core.schema import Schema
+from equfl.core.schema import Column, Schema
 from equfl.synthesis._groups import set_codes
 
 
 @dataclass(frozen=True)
 class SchemaRows:
-    """What is optimised is ``raw``, of the inputs' shape; ``inputs()`` is what a network sees.
+    """What is optimised is ``raw``; ``inputs()`` is what a network sees.
 
     A numeric input is its raw number. The inputs of a categorical column are ``off + (on - off) * softmax(raw)``. The
     sensitive columns hold the codes of the row's group, whatever raw says. Without columns (images) all inputs
     are free.
+
+    Of a table, ``raw`` holds one input per row and one sample per column: a softmax over codes is several times faster
+    that way round. Of anything else it has the inputs' shape.
     """
 
     raw: Tensor
@@ -28,38 +31,42 @@ class SchemaRows:
     def draw(cls, groups: Groups, schema: Schema, sharpness: float, generator: torch.Generator) -> "SchemaRows":
         """Random rows of these groups: numbers ``N(0, 1)``; logits ``sharpness * N(0, 1)``, nearly one code."""
         raw = torch.randn(len(groups), *schema.shape, generator=generator)
-        rows = cls(raw, groups, schema)
-        for start, stop in rows.blocks:
-            raw[:, start:stop] *= sharpness
+        rows = cls(raw.T.contiguous() if schema.columns else raw, groups, schema)
+        for column in schema.columns:
+            if rows.blends(column):
+                rows.raw[column.start : column.stop] *= sharpness
         return rows
 
-    @cached_property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """First and last input (exclusive) of every categorical column that is optimised."""
-        sensitive = self.schema.sensitive if self.schema.group_codes else ()
-        return tuple((c.start, c.stop) for c in self.schema.columns if not c.numeric and c.name not in sensitive)
+    def to(self, like: Tensor) -> "SchemaRows":
+        """The same rows where that tensor is."""
+        return SchemaRows(self.raw.to(like), self.groups.to(like.device), self.schema)
+
+    def blends(self, column: Column) -> bool:
+        """Whether the column is categorical and optimised."""
+        return not column.numeric and not (self.schema.group_codes and column.name in self.schema.sensitive)
 
     @cached_property
-    def _fixed(self) -> tuple[Tensor, Tensor] | None:
-        if not self.schema.group_codes:
-            return None
+    def _written(self) -> Tensor:
+        """The inputs as far as they are decided by the groups, one input per row."""
         blank = torch.zeros(len(self.groups), *self.schema.shape)
-        written, positions = set_codes(blank, self.groups.cpu(), self.schema)
-        return positions.to(self.raw.device), written[:, positions].to(self.raw)
+        written, _ = set_codes(blank, self.groups.cpu(), self.schema)
+        return written.T.to(self.raw)
 
     def inputs(self) -> Inputs:
         """The rows as a network sees them; differentiable in ``raw``."""
         if not self.schema.columns:
             return self.raw
-        off, on = self.raw.new_tensor(self.schema.codes_off), self.raw.new_tensor(self.schema.codes_on)
-        inputs = self.raw.clone()
-        for start, stop in self.blocks:
-            codes = slice(start, stop)
-            inputs[:, codes] = off[codes] + (on - off)[codes] * self.raw[:, codes].softmax(dim=1)
-        if self._fixed is not None:
-            positions, values = self._fixed
-            inputs[:, positions] = values
-        return inputs
+        return torch.cat([self._column(column) for column in self.schema.columns]).T
+
+    def _column(self, column: Column) -> Tensor:
+        place = slice(column.start, column.stop)
+        if self.schema.group_codes and column.name in self.schema.sensitive:
+            return self._written[place]
+        if column.numeric:
+            return self.raw[place]
+        shares = self.raw[place].softmax(dim=0)
+        off, on = (self.raw.new_tensor(codes).unsqueeze(1) for codes in (column.off, column.on))
+        return torch.addcmul(off, on - off, shares)
 
     @torch.no_grad()
     def clamp(self, limit: float) -> None:
@@ -68,4 +75,4 @@ class SchemaRows:
             self.raw.clamp_(-limit, limit)
         for column in self.schema.columns:
             if column.numeric:
-                self.raw[:, column.start].clamp_(-limit, limit)
+                self.raw[column.start].clamp_(-limit, limit)

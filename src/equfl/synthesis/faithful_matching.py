@@ -3,19 +3,21 @@
 Symbols: s collected models, ϑ ``gaps``, N ``inner_steps``, ϰ ``iterations``, D_syn the returned samples.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from equfl.core.arrays import Logits, Updates, Vector
-from equfl.core.errors import CalibrationError
+from equfl.core.arrays import Inputs, Logits, SoftLabels, Updates, Vector
+from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
 from equfl.core.vector import Network
 from equfl.synthesis._groups import balanced_cells
-from equfl.synthesis._matching import Pair, cell_counts, mismatch
+from equfl.synthesis._matching import Draft, Search, Trajectory, cell_counts
 from equfl.synthesis._schema_rows import SchemaRows
+from equfl.synthesis._training import Way
 from equfl.synthesis.base import Synthesis
 
 
@@ -34,12 +36,20 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
     """Rows to synthesise."""
     iterations: int = 300
     """Gradient steps on the rows, the paper's ϰ; most of what there is to gain is gained after 300."""
+    patience: int = 0
+    """Stop early when the mean loss of so many iterations is not 1 % below that of as many before; 0 means never."""
     gaps: tuple[int, ...] = (5,)
     """Collected models between the two of a pair, the paper's ϑ; of several, one is drawn for each iteration."""
     inner_steps: int = 5
     """Training steps from one model of a pair to the other."""
+    batch: int = 0
+    """Rows that a training step sees, the next ones of a random order; 0 means all."""
     target_average: int = 1
     """The target of a pair is the mean of this many models, the last of the gap; more than 1 smooths the noise."""
+    gradient: Way = "auto"
+    """``unrolled``: autograd keeps all training steps. ``stepwise``: the same gradient one step at a time, so that its
+    memory does not grow with them. ``tesla``: stepwise without the rows' effect on later steps (Cui et al., 2023).
+    ``auto``: stepwise where the model has its derivatives by hand or 100 000 parameters, unrolled otherwise."""
     input_rate: float = 0.02
     """Adam's rate for the numbers and for the logits of the codes."""
     label_rate: float = 0.05
@@ -51,61 +61,69 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
     limit: float = 5.0
     """Free numbers are kept between minus and plus this."""
 
+    def __post_init__(self) -> None:
+        for name in ("samples", "iterations", "inner_steps", "target_average"):
+            _demand(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        for name in ("patience", "batch"):
+            _demand(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _demand(bool(self.gaps) and min(self.gaps) >= 1, "gaps", list(self.gaps), "whole numbers, 1 or more")
+        shortest = min(self.gaps)
+        _demand(self.target_average <= shortest, "target_average", self.target_average, f"at most the gap, {shortest}")
+
     def __call__(self, collected: Updates, context: RoundContext) -> tuple[Samples, Diagnostics]:
-        starts = len(collected) - max(self.gaps)
-        if starts < 1:
-            raise CalibrationError(
-                f"{len(collected)} collected models",
-                wanted=f"more than the longest of method.synthesis.gaps = {list(self.gaps)}",
-                remedy="Run more rounds, raise method.collect_share or lower method.synthesis.gaps",
-            )
+        trajectory = Trajectory(context.network, collected, self.gaps, self.target_average)
         generator = context.generator("synthesis")
-        _, groups = balanced_cells(self.samples, len(context.schema.classes), len(context.schema.groups), generator)
-        rows = SchemaRows.draw(groups, context.schema, self.code_sharpness, generator)
-        rows.raw.requires_grad_()
-        logits = _logits(context.network, collected[-1], rows.inputs().detach()).requires_grad_()
-        log_rate = torch.tensor(context.learning_rate * context.local_steps).log().requires_grad_()
-        leaves = [rows.raw, logits, log_rate]
-        optimiser = torch.optim.Adam(
-            [
-                {"params": [p], "lr": r}
-                for p, r in zip(leaves, (self.input_rate, self.label_rate, self.step_rate), strict=True)
-            ]
-        )
-
-        def loss(start: int, gap: int) -> Tensor:
-            pair = Pair(
-                collected[start], collected[start + gap - self.target_average + 1 : start + gap + 1].mean(dim=0)
-            )
-            rate = log_rate.exp() * gap / self.inner_steps
-            return mismatch(context.network, pair, rows.inputs(), logits.softmax(dim=-1), rate, self.inner_steps)
-
-        with torch.no_grad():
-            before = torch.stack([loss(start, max(self.gaps)) for start in range(starts)]).mean().item()
-        for iteration in range(self.iterations):
-            gap = self.gaps[int(torch.randint(len(self.gaps), (), generator=generator))]
-            start = int(torch.randint(len(collected) - gap, (), generator=generator))
-            optimiser.zero_grad()
-            loss(start, gap).backward()
-            torch.nn.utils.clip_grad_norm_(leaves, 1.0)
-            optimiser.step()
-            rows.clamp(self.limit)
-            context.progress("synthesising", iteration + 1, self.iterations)
-        with torch.no_grad():
-            after = torch.stack([loss(start, max(self.gaps)) for start in range(starts)]).mean().item()
+        search = Search(trajectory, self.iterations, self.inner_steps, self.batch, self.gradient, self.patience)
+        draft = self._draft(collected, context, generator)
+        told = search(draft, context, generator)
         samples = Samples(
-            inputs=rows.inputs().detach(),
-            labels=logits.detach().softmax(dim=-1),
-            groups=groups,
+            inputs=draft.inputs().detach().contiguous(),
+            labels=draft.labels().detach().contiguous(),
+            groups=draft.rows.groups,
             classes=len(context.schema.classes),
             group_count=len(context.schema.groups),
         )
-        return samples, {
-            "synthesis/matching_loss_before": before,
-            "synthesis/matching_loss": after,
-            "synthesis/inner_rate": log_rate.exp().item(),
-            **cell_counts(samples, context.schema),
+        return samples, {**told, **cell_counts(samples, context.schema)}
+
+    def _draft(self, collected: Updates, context: RoundContext, generator: torch.Generator) -> "FaithfulRows":
+        _, groups = balanced_cells(self.samples, len(context.schema.classes), len(context.schema.groups), generator)
+        rows = SchemaRows.draw(groups, context.schema, self.code_sharpness, generator).to(collected)
+        logits = _logits(context.network, collected[-1], rows.inputs())
+        rows.raw.requires_grad_()
+        return FaithfulRows(
+            settings=self,
+            rows=rows,
+            label_logits=logits.T.contiguous().requires_grad_(),
+            log_rate=torch.tensor(context.learning_rate * context.local_steps).log().to(collected).requires_grad_(),
+        )
+
+
+@dataclass
+class FaithfulRows(Draft):
+    """The rows with their label logits and the inner rate: the leaves being optimised."""
+
+    settings: FaithfulMatching
+    rows: SchemaRows
+    label_logits: Tensor
+    """One class per row, one sample per column: so the softmax over few classes is fast."""
+    log_rate: Tensor
+
+    def inputs(self) -> Inputs:
+        return self.rows.inputs()
+
+    def labels(self) -> SoftLabels:
+        return self.label_logits.softmax(dim=0).T
+
+    def leaves(self) -> Mapping[Tensor, float]:
+        rates = self.settings
+        return {
+            self.rows.raw: rates.input_rate,
+            self.label_logits: rates.label_rate,
+            self.log_rate: rates.step_rate,
         }
+
+    def project(self) -> None:
+        self.rows.clamp(self.settings.limit)
 
 
 def _logits(network: Network, vector: Vector, inputs: Tensor) -> Logits:
@@ -113,3 +131,8 @@ def _logits(network: Network, vector: Vector, inputs: Tensor) -> Logits:
     scratch = {name: torch.zeros_like(b, device=vector.device) for name, b in network.module.named_buffers()}
     with torch.no_grad():
         return network.forward_training(vector, scratch, inputs)[0].clone()
+
+
+def _demand(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ConfigError(f"method.synthesis.{name} = {value}", wanted=wanted, remedy="See 'equfl describe'")

@@ -3,21 +3,20 @@
 Symbols: s collected models, ϑ ``match_steps``, ϰ ``iterations``, D_syn the returned samples.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from equfl.core.arrays import Updates, Vector
-from equfl.core.errors import CalibrationError, ConfigError
+from equfl.core.arrays import Inputs, SoftLabels, Updates
+from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
 from equfl.synthesis._groups import balanced_cells, decoded_groups, set_codes
+from equfl.synthesis._matching import Draft, Search, Trajectory, cell_counts
 from equfl.synthesis.base import Synthesis
-
-NUDGE = 1e-12
-"""A pair of models closer than this (squared) did not move; matching it would divide by nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,47 +63,14 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
                 )
 
     def __call__(self, collected: Updates, context: RoundContext) -> tuple[Samples, Diagnostics]:
-        starts = len(collected) - self.match_steps
-        if starts < 1:
-            raise CalibrationError(
-                f"{len(collected)} collected models",
-                wanted=f"more than match_steps = {self.match_steps}",
-                remedy="Run more rounds, raise method.collect_share or lower method.synthesis.match_steps",
-            )
         generator = context.generator("synthesis")
+        trajectory = Trajectory(context.network, collected, (self.match_steps,))
         draft = self._draft(context, generator, like=collected)
-        before = self._mean_mismatch(draft, collected, context)
-
-        schedule = torch.randint(starts, (self.iterations,), generator=generator).tolist()
-        optimiser = torch.optim.Adam(
-            [
-                {"params": [draft.inputs], "lr": self.input_rate},
-                {"params": [draft.label_logits], "lr": self.label_rate},
-                {"params": [draft.log_rate], "lr": self.step_rate},
-            ]
-        )
-        for iteration, start in enumerate(schedule):
-            mismatch = self._mismatch(draft, collected[start], collected[start + self.match_steps], context)
-            optimiser.zero_grad()
-            mismatch.backward()
-            torch.nn.utils.clip_grad_norm_(draft.leaves(), 1.0)
-            optimiser.step()
-            draft.project(self.limit)
-            context.progress("synthesising", iteration + 1, self.iterations)
-
+        told = Search(trajectory, self.iterations, self.match_steps)(draft, context, generator)
         samples = draft.samples(context)
-        cells = samples.label_weights().T @ samples.group_weights()
-        return samples, {
-            "synthesis/matching_loss_before": before,
-            "synthesis/matching_loss": self._mean_mismatch(draft, collected, context),
-            "synthesis/inner_rate": draft.log_rate.exp().item(),
-        } | {
-            f"synthesis/rows/{label}/{group}": cells[y, a].item()
-            for y, label in enumerate(context.schema.classes)
-            for a, group in enumerate(context.schema.groups)
-        }
+        return samples, {**told, **cell_counts(samples, context.schema)}
 
-    def _draft(self, context: RoundContext, generator: torch.Generator, *, like: Tensor) -> "Draft":
+    def _draft(self, context: RoundContext, generator: torch.Generator, *, like: Tensor) -> "FreeRows":
         schema = context.schema
         labels, groups = balanced_cells(self.samples, len(schema.classes), len(schema.groups), generator)
         inputs = torch.randn(self.samples, *schema.shape, generator=generator)
@@ -113,67 +79,61 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
         fixed = None
         if not free and schema.group_codes:
             inputs, fixed = set_codes(inputs, groups, schema)
-        rate = context.learning_rate * context.local_steps
-        return Draft(
-            inputs=inputs.to(like).requires_grad_(),
-            label_logits=(self.label_start * torch.nn.functional.one_hot(labels, len(schema.classes)))
-            .to(like)
-            .requires_grad_(),
-            log_rate=torch.tensor(rate).log().to(like).requires_grad_(),
+        one_hot = torch.nn.functional.one_hot(labels, len(schema.classes)).T.contiguous()
+        return FreeRows(
+            settings=self,
+            values=inputs.to(like).requires_grad_(),
+            label_logits=(self.label_start * one_hot).to(like).requires_grad_(),
+            log_rate=torch.tensor(context.learning_rate * context.local_steps).log().to(like).requires_grad_(),
             groups=None if free else groups.to(like.device),
             fixed=None if fixed is None else fixed.to(like.device),
+            codes=None if fixed is None else inputs[:, fixed].to(like),
         )
 
-    def _mismatch(self, draft: "Draft", start: Vector, target: Vector, context: RoundContext) -> Tensor:
-        distance = (start - target).square().sum()
-        if distance < NUDGE:
-            return 0 * draft.inputs.sum()
-        labels, rate, vector = draft.label_logits.softmax(dim=-1), draft.log_rate.exp(), start
-        for _ in range(self.match_steps):
-            vector = vector - rate * context.network.mean_gradient(vector, draft.inputs, labels)
-        return (vector - target).square().sum() / distance
 
-    def _mean_mismatch(self, draft: "Draft", collected: Updates, context: RoundContext) -> float:
-        with torch.no_grad():
-            pairs = zip(collected[: -self.match_steps], collected[self.match_steps :], strict=True)
-            every = [self._mismatch(draft, start, target, context) for start, target in pairs]
-            return torch.stack(every).mean().item()
+@dataclass
+class FreeRows(Draft):
+    """Rows of free numbers: the leaves being optimised, and what is kept as it is."""
 
-
-@dataclass(frozen=True)
-class Draft:
-    """The leaves being optimised, and what is kept as it is."""
-
-    inputs: Tensor
+    settings: TrajectoryMatching
+    values: Tensor
     label_logits: Tensor
+    """One class per row, one sample per column: so the softmax over few classes is fast."""
     log_rate: Tensor
-    """Logarithm of the inner rate, which so stays positive."""
-    groups: Tensor | None = None
+    groups: Tensor | None
     """Groups assigned from the start; ``None`` where they are read off the inputs."""
-    fixed: Tensor | None = None
-    """Inputs that may not change."""
-    values: Tensor = field(init=False)
+    fixed: Tensor | None
+    """Inputs that may not change, and keep the codes."""
+    codes: Tensor | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", self.inputs.detach().clone())
+    def inputs(self) -> Inputs:
+        return self.values
 
-    def leaves(self) -> list[Tensor]:
-        return [self.inputs, self.label_logits, self.log_rate]
+    def labels(self) -> SoftLabels:
+        return self.label_logits.softmax(dim=0).T
+
+    def leaves(self) -> Mapping[Tensor, float]:
+        rates = self.settings
+        return {
+            self.values: rates.input_rate,
+            self.label_logits: rates.label_rate,
+            self.log_rate: rates.step_rate,
+        }
 
     @torch.no_grad()
-    def project(self, limit: float) -> None:
-        """Back to what is allowed: bounded inputs, and fixed ones as they were."""
-        self.inputs.clamp_(-limit, limit)
-        if self.fixed is not None:
-            self.inputs[:, self.fixed] = self.values[:, self.fixed]
+    def project(self) -> None:
+        """Bounded inputs, and fixed ones as they were."""
+        self.values.clamp_(-self.settings.limit, self.settings.limit)
+        if self.fixed is not None and self.codes is not None:
+            self.values[:, self.fixed] = self.codes
 
     def samples(self, context: RoundContext) -> Samples:
         """The rows as they are now, with soft labels and, where they are read off the inputs, soft groups."""
-        inputs = self.inputs.detach().clone()
+        inputs = self.values.detach().clone()
         groups = decoded_groups(inputs, context.schema) if self.groups is None else self.groups
         return Samples(
             inputs=inputs,
-            labels=self.label_logits.detach().softmax(dim=-1),
+            labels=self.labels().detach().contiguous(),
             groups=groups,
             classes=len(context.schema.classes),
             group_count=len(context.schema.groups),

@@ -89,7 +89,7 @@ def test_models_that_did_not_move_do_not_divide_by_nothing(context, trajectory):
 
 
 def test_too_few_collected_models_are_refused_with_what_to_do(context, trajectory):
-    with pytest.raises(CalibrationError, match="5 collected models; wanted more than match_steps = 5"):
+    with pytest.raises(CalibrationError, match="5 collected models; wanted more than the 5 that a pair is apart"):
         TrajectoryMatching()(trajectory[:5], context)
 
 
