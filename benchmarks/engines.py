@@ -6,10 +6,11 @@ in turn, cycle after cycle, so that what else the machine does hits all alike; r
 """
 
 import argparse
+import ctypes
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from statistics import median, quantiles
@@ -30,7 +31,7 @@ from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.methods.fedavg import FedAvg
 from equfl.models.mlp import MLP
 from equfl.simulation.engines._vmapped import TRACE_AFTER
-from equfl.simulation.engines.base import Clients
+from equfl.simulation.engines.base import Answers, Clients
 from equfl.simulation.engines.batched import Batched
 from equfl.simulation.loop import simulate, start
 from equfl.training.sgd import SGD
@@ -41,16 +42,16 @@ Round = Callable[[], object]
 """One round of training: what is timed."""
 
 
-def federation(clients: int) -> Federation:
-    """Random rows: how long training takes does not depend on them."""
+def federation(clients: int, own: int) -> Federation:
+    """Clients with so many random rows each: how long training takes does not depend on them."""
     draws = Seed(0).generator("benchmark")
-    rows = clients * ROWS
+    rows = clients * own
     samples = Samples(
         inputs=torch.empty(rows, FEATURES).normal_(generator=draws),
         labels=torch.empty(rows, dtype=torch.int64).random_(CLASSES, generator=draws),
         groups=torch.empty(rows, dtype=torch.int64).random_(2, generator=draws),
     )
-    shards = Shards(samples, (ROWS,) * clients)
+    shards = Shards(samples, (own,) * clients)
     schema = Schema(shape=(FEATURES,), classes=("no", "yes"), groups=("a", "b"), sensitive=("group",))
     return Federation("benchmark", tuple(map(str, range(clients))), train=shards, test=shards, schema=schema)
 
@@ -80,7 +81,7 @@ def by_hand(data: Shards) -> Round:
     return round_
 
 
-def simulated(data: Federation, rung: str) -> Round:
+def simulated(data: Federation, engine: Batched) -> Round:
     """A round of ``equfl``, with everything around the engine."""
     rounds = simulate(
         data,
@@ -90,14 +91,14 @@ def simulated(data: Federation, rung: str) -> Round:
         model=MLP((HIDDEN,)),
         training=SGD(learning_rate=RATE, batch_size=BATCH),
         aggregation=Mean(),
-        engine=Batched(rung),  # type: ignore[arg-type]
+        engine=engine,
         rounds=10**9,
         evaluate_every=10**9,
     )
     return lambda: next(rounds)
 
 
-def floor() -> Round:
+def floor(own: int) -> Round:
     """The matrix products of a round and nothing else, as batched products of their own shapes."""
 
     def products(rows: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -110,7 +111,7 @@ def floor() -> Round:
         yield hidden.mT, logits, second.clone()
         yield inputs.mT, hidden, first.clone()
 
-    whole, rest = divmod(ROWS, BATCH)
+    whole, rest = divmod(own, BATCH)
     with torch.inference_mode():
         steps = [list(products(BATCH))] * whole + [list(products(rest))] * bool(rest)
 
@@ -135,9 +136,9 @@ def compare(data: Federation, threads: int, cycles: int) -> dict[str, list[float
     torch.set_num_threads(threads)
     contenders = {
         "hand-written loop": (by_hand(data.train), 1),
-        "rung vmap": (simulated(data, "vmap"), 3),
-        "rung packed": (simulated(data, "packed"), 5),
-        "floor": (floor(), 5),
+        "rung vmap": (simulated(data, Batched("vmap")), 3),
+        "rung packed": (simulated(data, Batched("packed")), 5),
+        "floor": (floor(data.train.sizes[0]), 5),
     }
     for round_, repeats in contenders.values():
         milliseconds(round_, 2 * repeats)
@@ -167,21 +168,35 @@ def compared(results: dict[int, dict[str, list[float]]], cycles: int) -> Table:
     return table
 
 
-def scale(clients: int, memory_mb: int, rounds: int = 5) -> dict[str, float]:
-    """Milliseconds per client, and the peak of memory (MB) beside the rows and the answers; wants a fresh process."""
+def scale(clients: int, memory_mb: int, own: int, rounds: int = 7) -> dict[str, float]:
+    """Milliseconds per client of whole rounds, and the peak of the engine's memory (MB) beside rows and answers.
+
+    Wants a fresh process.
+    """
     torch.set_num_threads(1)
-    for data in (federation(CLIENTS).train, federation(clients).train):  # the first loads what is loaded once
-        model = MLP((HIDDEN,))
-        network = model.network((FEATURES,), CLASSES)
-        state = start(model, network, Seed(0))
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-        before = resident("VmRSS")
-        train = Batched(memory_mb=memory_mb).load(Clients(data, network, SGD(RATE, BATCH), FedAvg(), Seed(0)))
-        ids = range(len(data))
-        answers = train(state, ids, {}).vectors.nbytes / 2**20
-        peak = resident("VmHWM") - before - answers
-    times = [milliseconds(lambda: train(state, ids, {}), 1) for _ in range(rounds)]
-    return {"clients": clients, "budget": memory_mb, "ms": median(times) / clients, "peak": peak}
+    engine = Batched("packed", memory_mb)
+    loaded(federation(CLIENTS, own), engine)()  # loads what is loaded once
+    data = federation(clients, own)
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed is given back, so that nobody works in it unseen
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = resident("VmRSS")
+    train = loaded(data, engine)
+    answers = train().vectors.nbytes / 2**20
+    peak = resident("VmHWM") - before - answers
+    del train
+    round_ = simulated(data, engine)
+    round_()
+    times = [milliseconds(round_, 1) for _ in range(rounds)]
+    return {"ms": median(times) / clients, "peak": peak}
+
+
+def loaded(data: Federation, engine: Batched) -> Callable[[], Answers]:
+    """The training of a round alone."""
+    model = MLP((HIDDEN,))
+    network = model.network((FEATURES,), CLASSES)
+    state = start(model, network, Seed(0))
+    train = engine.load(Clients(data.train, network, SGD(RATE, BATCH), FedAvg(), Seed(0)))
+    return lambda: train(state, range(len(data.train)), {})
 
 
 def resident(field: str) -> float:
@@ -190,10 +205,19 @@ def resident(field: str) -> float:
     return int(lines[field].split()[0]) / 1024
 
 
-def scaled(cases: list[tuple[int, int]]) -> Table:
+def scaled(cases: Sequence[tuple[int, int]], own: int) -> Table:
     table = Table("clients", "ms per client", "peak memory, MB", "budget, MB", title="Rung packed, one thread")
     for clients, memory_mb in track(cases, description="clients", transient=True):
-        command = [sys.executable, "-m", "benchmarks.engines", "--scale", str(clients), str(memory_mb)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.engines",
+            "--rows",
+            str(own),
+            "--scale",
+            str(clients),
+            str(memory_mb),
+        ]
         one = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         table.add_row(f"{clients}", f"{one['ms']:.3f}", f"{one['peak']:.0f}", f"{memory_mb}")
     return table
@@ -201,17 +225,21 @@ def scaled(cases: list[tuple[int, int]]) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cycles", type=int, default=20)
+    parser.add_argument("--cycles", type=int, default=20, help="how often each contender is timed")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rows", type=int, default=ROWS, help="of each client")
+    parser.add_argument("--most", type=int, default=5100, help="clients in the largest federation, at least 51")
     parser.add_argument("--scale", type=int, nargs=2, metavar=("CLIENTS", "MB"), help="only this, as JSON")
     options = parser.parse_args()
     if options.scale:
-        print(json.dumps(scale(*options.scale)))
+        print(json.dumps(scale(*options.scale, options.rows)))
         return
-    data = federation(CLIENTS)
+    data = federation(CLIENTS, options.rows)
     screen = Console()
-    results = {threads: compare(data, threads, options.cycles) for threads in (1, 2)}
+    results = {threads: compare(data, threads, options.cycles) for threads in options.threads}
     screen.print(compared(results, options.cycles))
-    screen.print(scaled([(51, 256), (510, 256), (5100, 256), (5100, 64)]))
+    sizes = [clients for clients in (51, 510, 5100) if clients <= options.most]
+    screen.print(scaled([*((clients, 256) for clients in sizes), (sizes[-1], 64)], options.rows))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from equfl.core.arrays import Groups, Inputs, Labels, Losses, Neighbours, SoftGroups, SoftLabels
 
@@ -125,4 +124,7 @@ def _weights(samples: Samples) -> Losses:
 
 
 def _memberships(values: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    return values if values.is_floating_point() else one_hot(values, count).to(dtype)
+    if values.is_floating_point():
+        return values
+    # Not torch's one_hot: that looks for the largest value, which no engine could map over clients.
+    return (values.unsqueeze(-1) == torch.arange(count, device=values.device)).to(dtype)

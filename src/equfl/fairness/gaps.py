@@ -50,7 +50,7 @@ def to_everybody(part: Float[Tensor, "*batch groups"], whole: Float[Tensor, "*ba
     return _gaps(rates - overall, variances * apart, present & several)
 
 
-def split_by_class(counts: Counts) -> Counts:
+def split_by_class(counts: Counts) -> Float[Tensor, "tables 2 2 groups"]:
     """One table of two labels per class, that class against the rest; a binary table is one such table already."""
     classes = counts.shape[-2]
     if classes == 2:
