@@ -29,6 +29,7 @@ MAY = {
     "simulation": {*PURE, "data.base"},
     "config": {"core", *BASES},
     "runs": {"core", "fairness", "config", "data", "simulation", *BASES},
+    "flower": {*PURE, "data.base", "simulation.engines", "runs.checkpoint"},
     "cli": {"core", "config", "data", "runs", *BASES},
 }
 """Room -> the rooms and modules of ours that it may import, beside its own."""
@@ -36,7 +37,8 @@ MAY = {
 PACKAGES = {
     "torch": MAY.keys(),
     "jaxtyping": MAY.keys(),
-    "numpy": {"fairness", "data"},
+    "flwr": {"flower"},
+    "numpy": {"fairness", "data", "flower"},
     "scipy": {"fairness"},
     "pyarrow": {"data", "runs"},
     "safetensors": {"data"},

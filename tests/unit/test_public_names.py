@@ -10,7 +10,7 @@ import pytest
 
 import equfl
 
-HEAVY = {"torch", "numpy", "pyarrow", "scipy", "pandas", "rich", "tyro"}
+HEAVY = {"torch", "numpy", "pyarrow", "scipy", "pandas", "rich", "tyro", "flwr"}
 
 
 @pytest.mark.parametrize("name", equfl.__all__)

@@ -22,7 +22,7 @@ def gather(
     state: ServerState,
     ids: Sequence[int],
     vectors: Updates,
-    sizes: Sequence[int],
+    sizes: Sequence[int] | Sequence[float],
     *,
     learning_rate: float,
     buffers: Mapping[str, Tensor],
@@ -36,11 +36,11 @@ def gather(
     """
     if vectors.shape[1] != len(state.vector):
         raise _wrong_length(f"updates of {vectors.shape[1]} parameters", len(state.vector))
-    if min(sizes) < 1:
+    if min(sizes) <= 0:
         client = ids[min(range(len(ids)), key=lambda place: sizes[place])]
         raise CohortError(
             f"client {client} says that it trained on {min(sizes)} rows",
-            wanted="at least one row from each participant",
+            wanted="more than none from each participant",
             remedy="Leave clients without rows out of the federation",
         )
     updates = (state.vector - vectors) / learning_rate
