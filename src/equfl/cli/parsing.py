@@ -3,7 +3,7 @@
 import difflib
 import functools
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from typing import Any
 
@@ -17,6 +17,12 @@ Command = Callable[..., int]
 def option(metavar: str) -> Any:
     """An option whose value is handed on as text; help names it ``metavar`` and keeps quiet about 'default: None'."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def spelled(options: Mapping[str, str | Sequence[str] | None]) -> list[str]:
+    """The words that give these options once more; those without a value are left out."""
+    several = {name: [value] if isinstance(value, str) else value or () for name, value in options.items()}
+    return [word for name, values in several.items() for value in values for word in (name, value)]
 
 
 def parse(command: Command, words: Sequence[str], name: str) -> Callable[[], int] | None:

@@ -23,8 +23,8 @@ PATIENCE = 2.0
 
 
 @contextmanager
-def progress(out: Path) -> Iterator["Looker"]:
-    """The watcher for a run in that folder, for as long as the block takes; it writes on stderr."""
+def progress(out: Path | None = None) -> Iterator["Looker"]:
+    """The watcher for a run in that folder, or for other work, for as long as the block takes; it writes on stderr."""
     screen = Screen(stderr=True)
     if not screen.console.is_terminal:
         yield Lines(screen, out)
@@ -43,7 +43,7 @@ def progress(out: Path) -> Iterator["Looker"]:
 class Looker(Watcher):
     """Tells where the files go and what the data is, and remembers where the run is, for whoever stops it."""
 
-    def __init__(self, screen: Screen, out: Path) -> None:
+    def __init__(self, screen: Screen, out: Path | None) -> None:
         self.screen = screen
         self.out = out
         self._now = ""
@@ -72,7 +72,7 @@ class Looker(Watcher):
 class Lines(Looker):
     """Plain lines, about ten for a run, however many rounds it has."""
 
-    def __init__(self, screen: Screen, out: Path) -> None:
+    def __init__(self, screen: Screen, out: Path | None) -> None:
         super().__init__(screen, out)
         self._work, self._next = "", 0.0
 
@@ -93,7 +93,7 @@ class Lines(Looker):
 class Bars(Looker):
     """One bar for the rounds, another one below it while there is long work."""
 
-    def __init__(self, screen: Screen, out: Path, bars: Progress) -> None:
+    def __init__(self, screen: Screen, out: Path | None, bars: Progress) -> None:
         super().__init__(screen, out)
         self._bars = bars
         self._rounds: dict[str, TaskID] = {}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
 
-from equfl.cli.parsing import option
+from equfl.cli.parsing import option, spelled
 
 
 def run(
@@ -51,10 +51,6 @@ def run(
         ],
         settings=set,
     )
-    kept = {"--label": [label], "--sensitive": sensitive, "--client": [client], "--seed": [seed], "--set": set}
-    again = [
-        "run",
-        source,
-        *(word for name, values in kept.items() for value in values if value for word in (name, value)),
-    ]
+    kept = {"--label": label, "--sensitive": sensitive, "--client": client, "--seed": seed, "--set": set}
+    again = ["run", source, *spelled(kept)]
     return go_on(config, Path(out).expanduser() if out else None, began=began, again=again)

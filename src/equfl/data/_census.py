@@ -13,7 +13,7 @@ from equfl.core.errors import ConfigError, DataError
 from equfl.data import cache
 from equfl.data._census_codebook import PARTIES
 from equfl.data._census_extract import Extract
-from equfl.data._census_files import person_file, read_persons
+from equfl.data._census_files import find_person_file, person_file, read_persons
 from equfl.data.base import Dataset, Federation, Progress
 from equfl.data.encoding import Feature, Scaling
 from equfl.data.federate import Split, Task, federate
@@ -77,6 +77,16 @@ class Census(Dataset):
             return cache.prepared(self, [path], lambda: self._from_extract(extract, path, parties, progress))
         files = {party: person_file(party, progress=progress) for party in parties}
         return cache.prepared(self, files.values(), lambda: self._from_person_files(files, progress))
+
+    def whereabouts(self) -> str:
+        if self.extract and (extract := self.extract.find()):
+            return str(extract)
+        parties = self.parties or tuple(PARTIES)
+        found = [path for party in parties if (path := find_person_file(party))]
+        here = [f"{len(found)} person files in {', '.join(sorted({str(path.parent) for path in found}))}"]
+        how = "may not be downloaded (EQUFL_OFFLINE)" if cache.offline() else "are downloaded when needed"
+        absent = [f"{len(parties) - len(found)} of {len(parties)} person files are not here and {how}"]
+        return "; ".join(here * bool(found) + absent * (len(found) < len(parties)))
 
     def _from_extract(self, extract: Extract, path: Path, parties: tuple[str, ...], progress: Progress) -> Federation:
         progress(f"read {path.name}", 0, 1)

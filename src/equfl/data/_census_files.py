@@ -22,21 +22,26 @@ LAYOUT = Path("2018", "1-Year")
 
 def person_file(party: str, *, progress: Progress = lambda task, done, total: None) -> Path:
     """The party's person file as the Census Bureau publishes it, a CSV or the zip around it; downloaded if need be."""
-    names = (_table_name(party), _archive_name(party))
-    given = cache.data_folder()
-    folders = [given / below for below in (LAYOUT, "acs" / LAYOUT, "", "acs")] if given else []
-    kept = cache.folder() / "census" / LAYOUT
-    for path in (folder / name for folder in [*folders, kept] for name in names):
-        if path.is_file():
-            return path
-    url = f"{ADDRESS}/{_archive_name(party)}"
+    there = find_person_file(party)
+    if there:
+        return there
+    kept, url = _kept(party), f"{ADDRESS}/{_archive_name(party)}"
     if cache.offline():
         raise _missing(party, "and EQUFL_OFFLINE forbids to download it", url)
     try:
-        fetch(url, kept / names[1], whole=lambda path: _holds(path, names[0]), progress=progress)
+        fetch(url, kept, whole=lambda path: _holds(path, _table_name(party)), progress=progress)
     except OSError as error:
         raise _missing(party, f"and the download failed: {error}", url) from error
-    return kept / names[1]
+    return kept
+
+
+def find_person_file(party: str) -> Path | None:
+    """The party's person file, if it is here already: in the user's folder or in the cache."""
+    given, kept = cache.data_folder(), _kept(party)
+    folders = [given / below for below in (LAYOUT, "acs" / LAYOUT, "", "acs")] if given else []
+    names = (_table_name(party), _archive_name(party))
+    paths = (folder / name for folder in (*folders, kept.parent) for name in names)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read_persons(path: Path, party: str, columns: Sequence[str]) -> pa.Table:
@@ -75,6 +80,10 @@ def _holds(path: Path, name: str) -> bool:
             return name in archive.namelist() and archive.testzip() is None
     except (zipfile.BadZipFile, zlib.error, EOFError):
         return False
+
+
+def _kept(party: str) -> Path:
+    return cache.folder() / "census" / LAYOUT / _archive_name(party)
 
 
 def _table_name(party: str) -> str:

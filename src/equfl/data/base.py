@@ -56,3 +56,7 @@ class Dataset(Component, kind="data"):
     @abstractmethod
     def load(self, *, progress: Progress = lambda task, done, total: None) -> Federation:
         """Read, split and encode the rows; prepared once, then read from the cache."""
+
+    def whereabouts(self) -> str:
+        """Where the rows come from on this machine; nothing is read for it."""
+        return "comes with equfl"

@@ -28,6 +28,9 @@ class InMemory(Dataset, name="in_memory"):
             remedy="Hand the federation to equfl.run again, with the folder as 'out'",
         )
 
+    def whereabouts(self) -> str:
+        return "was made by a program"
+
 
 def fingerprint(federation: Federation) -> str:
     """Equal for equal rows at equal clients."""

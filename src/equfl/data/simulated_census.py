@@ -37,6 +37,9 @@ class SimulatedCensus(Income, name="simulated_census"):
     def load(self, *, progress: Progress = lambda task, done, total: None) -> Federation:
         return cache.prepared(self, [PROFILE], lambda: self._drawn(progress))
 
+    def whereabouts(self) -> str:
+        return "comes with equfl: people are drawn from a profile"
+
     def _drawn(self, progress: Progress) -> Federation:
         progress("draw the simulated census", 0, 1)
         profile = read(PROFILE)

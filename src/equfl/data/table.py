@@ -83,6 +83,9 @@ class Table(Dataset, name="table"):
         check_file(path)
         return prepared(self, [path], lambda: self.read(path, progress=progress))
 
+    def whereabouts(self) -> str:
+        return self.path
+
     def read(self, data: object, *, progress: Progress = lambda task, done, total: None) -> Federation:
         """The federation in a table that lies elsewhere: at another path, or in memory. Nothing is cached."""
         progress("read the table", 0, 1)
