@@ -23,7 +23,7 @@ Rates = Float[Tensor, "margins labels groups"]
 """Of each (label, group) cell, the share that is predicted positive; one layer per margin."""
 
 HALVINGS = 8
-"""How often the allowed bias is halved in search of the least that an accuracy floor permits."""
+"""How often the bias is halved in search of the least that the accuracy permits."""
 
 
 def synthetic_margins(network: Network, vector: Vector, buffers: Buffers, samples: Samples) -> Margins:
@@ -68,7 +68,7 @@ class Answer:
     expected: Counts
     steps: int
     loosened: float
-    """How much more bias than wanted was allowed, to keep to the accuracy floor."""
+    """How much more bias than wanted was allowed, to be acceptable."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,22 @@ class Problem:
     longest: float
     """The mean change of the margins that one answer may make at most."""
 
-    def answer(self, allowed: Float[Tensor, " gaps"], *, floor: float | None = None) -> Answer:
-        """The solution; with a ``floor`` the least bias at which the expected accuracy is not below it."""
+    def answer(
+        self, allowed: Float[Tensor, " gaps"], *, acceptable: Callable[[Counts], bool] = lambda expected: True
+    ) -> Answer:
+        """The solution; if what is expected of it is not acceptable, the one with the least bias that is.
+
+        Where even the bias of today may not be kept, it is taken as the best that can be had.
+        """
         answer = self._solved(allowed, 0.0)
-        if floor is None or accuracy_of(answer.expected) >= floor:
+        if acceptable(answer.expected):
             return answer
         low, high = 0.0, self.gaps(self.expect(self._rates(self._margins(self._nowhere)))).values.abs().max().item()
         answer = self._solved(allowed, high)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             tried = self._solved(allowed, middle)
-            if accuracy_of(tried.expected) >= floor:
+            if acceptable(tried.expected):
                 high, answer = middle, tried
             else:
                 low = middle

@@ -9,14 +9,18 @@ from dataclasses import dataclass
 import torch
 
 from equfl.calibration.base import Place
-from equfl.core.arrays import Inputs, Vector
+from equfl.core.arrays import Inputs, Updates, Vector
 from equfl.core.errors import ConfigError
 from equfl.fairness.rates import margins
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """Descend ``F(w) = mean_z (sigmoid(m(z)) - sigmoid(m(z')))²`` over rows z and made neighbours z'."""
+    """Descend ``F(w) = mean_z (sigmoid(m(z)) - sigmoid(m(z')))²`` over rows z and made neighbours z'.
+
+    The shortest way down would be to predict the more frequent class for ever more rows. It costs accuracy at once, so
+    the part of the step that changes the mean prediction is left out.
+    """
 
     width: float = 0.6
     """Standard deviation of the numbers of a made neighbour around those of its row."""
@@ -30,16 +34,23 @@ class Smoothing:
             )
 
     def smoothed(self, place: Place, length: float, generator: torch.Generator) -> Vector:
-        """``w <- w - length * ∇F(w)``, in several steps."""
+        """``w <- w - length * (∇F(w) less its part along the gradients of the mean predictions)``, in several steps."""
         vector, rows = place.vector, place.synthetic.inputs
         for _ in range(self.steps):
             point = vector.detach().requires_grad_()
             near = _neighbour(rows, place, self.width, generator)
             both = margins(place.network.forward(point, place.buffers, torch.cat([rows, near]))).sigmoid()
             variation = (both[: len(rows)] - both[len(rows) :]).square().sum(dim=1).mean()
-            (gradient,) = torch.autograd.grad(variation, point)
-            vector = vector - length / self.steps * gradient
+            means = both.mean(dim=0)
+            downhill, *along = (torch.autograd.grad(one, point, retain_graph=True)[0] for one in (variation, *means))
+            vector = vector - length / self.steps * _across(downhill, torch.stack(along))
         return vector
+
+
+def _across(vector: Vector, directions: Updates) -> Vector:
+    """The vector less its part in the span of the directions."""
+    shares = torch.linalg.lstsq(directions @ directions.T, (directions @ vector).unsqueeze(1), driver="gelsd").solution
+    return vector - shares.squeeze(1) @ directions
 
 
 def _neighbour(rows: Inputs, place: Place, width: float, generator: torch.Generator) -> Inputs:

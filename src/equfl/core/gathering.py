@@ -49,13 +49,14 @@ def gather(
         usable &= value.reshape(len(ids), -1).isfinite().all(dim=1)
     counts = torch.tensor(sizes, dtype=torch.float64, device=updates.device)
     if not usable.all():
-        ids = [client for client, good in zip(ids, usable.tolist(), strict=True) if good]
+        kept = usable.nonzero().flatten().tolist()
+        ids, sizes = [ids[place] for place in kept], [sizes[place] for place in kept]
         updates, counts = updates[usable], counts[usable]
         buffers = {name: value[usable] for name, value in buffers.items()}
         reports = {name: value[usable] for name, value in reports.items()}
     shares = (counts / counts.sum()).to(updates)
     averaged = {name: _averaged(value, shares) for name, value in buffers.items()} if ids else {}
-    return Cohort(tuple(ids), updates, shares, averaged, reports)
+    return Cohort(tuple(ids), updates, shares, tuple(sizes), averaged, reports)
 
 
 def _averaged(rows: Tensor, shares: Tensor) -> Tensor:

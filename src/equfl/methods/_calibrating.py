@@ -12,7 +12,7 @@ from equfl.calibration.full import Full
 from equfl.calibration.group_shift import GroupShift
 from equfl.calibration.problem import Margins, synthetic_margins
 from equfl.core.arrays import Vector
-from equfl.core.errors import CalibrationError, ConfigError
+from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
 from equfl.fairness.base import GroupNotion, Notion
@@ -38,6 +38,8 @@ class Calibrating(Method):
     """How much of the clients' updates is taken in these rounds; 0 holds the model still but for the calibration."""
     smooth: int = 20
     """How many of the last rounds are calibrated for consistency, with the clients' updates taken in full."""
+    smoothing: float = 90.0
+    """For consistency: length of a round's descent on the variation between near rows, in learning rates."""
     collect_share: float = 0.5
     """Share of the rounds whose models are kept for the synthesis: s = floor(collect_share * rounds)."""
     synthesis: Synthesis = FaithfulMatching()
@@ -46,7 +48,7 @@ class Calibrating(Method):
     """In which directions the model may be moved; where a model has no such place, ``full`` takes over."""
     sharpness: float = 3.0
     """How nearly a synthetic prediction counts as hard: ``sigmoid(sharpness * margin)``."""
-    harm: float = 0.01
+    harm: float = 0.02
     """Weight of the training loss against squared bias."""
     solve_steps: int = 60
     """Descent steps on the calibration problem, per round."""
@@ -59,7 +61,8 @@ class Calibrating(Method):
             _demand(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         for name in ("sharpness", "step_limit"):
             _demand(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
-        _demand(self.harm >= 0, "harm", self.harm, "0 or more")
+        for name in ("harm", "smoothing"):
+            _demand(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _demand(0 <= self.settle_rate <= 1, "settle_rate", self.settle_rate, "a share between 0 and 1")
 
     def shared_rounds(self, rounds: int) -> int:
@@ -83,9 +86,12 @@ class Calibrating(Method):
             vector, more = self.smooth_out(place, state, cohort, context, memory)
             place, told = replace(place, vector=vector), {**told, **more}
         if settling:
-            vector, more = self.settle_down(place, groups, state, cohort, context, memory)
-            place, told = replace(place, vector=vector), {**told, **more}
-        told["calibration/ratio"] = ((place.vector - aggregated).norm() / change.norm()).item()
+            settled, more = self.settle_down(place, groups, state, cohort, context, memory)
+            if settled is None:
+                aggregated = place.vector - (1 - self.settle_rate) * change
+                settled = aggregated
+            place, told = replace(place, vector=settled), {**told, **more}
+        told["calibration/ratio"] = ((place.vector - aggregated).norm() / change.norm().clamp(min=1e-30)).item()
         return self.advance(state, cohort, state.vector - place.vector, **memory), told
 
     @abstractmethod
@@ -97,8 +103,11 @@ class Calibrating(Method):
         cohort: Cohort,
         context: RoundContext,
         memory: dict[str, Tensor],
-    ) -> tuple[Vector, Diagnostics]:
-        """The calibrated model for notions that compare groups; what is to be remembered goes into ``memory``."""
+    ) -> tuple[Vector | None, Diagnostics]:
+        """The calibrated model for notions that compare groups; what is to be remembered goes into ``memory``.
+
+        ``None`` where there is nothing to go by: the clients' updates are then taken in full.
+        """
 
     @abstractmethod
     def smooth_out(
@@ -135,14 +144,13 @@ def parted(target: Notion) -> tuple[list[GroupNotion], list[Notion]]:
 
 
 def importance(synthetic: Samples, shares: Tensor) -> Tensor:
-    """A weight per synthetic row such that each group weighs as much as its share says; they sum to one."""
+    """A weight per synthetic row such that each group weighs as much as its share says.
+
+    They sum to one, less the shares of groups that have no synthetic rows.
+    """
     groups = synthetic.group_weights()
     rows = groups.sum(dim=0)
-    if (rows <= 0).any():
-        raise CalibrationError(
-            "a group without synthetic rows", wanted="some rows for every group", remedy="Synthesise more rows"
-        )
-    return groups @ (shares.to(groups) / rows)
+    return groups @ (shares.to(groups) / rows.where(rows > 0, 1.0))
 
 
 def _demand(holds: bool, name: str, value: object, wanted: str) -> None:

@@ -29,16 +29,14 @@ class EquFLSolve(Calibrating, name="equfl_solve"):
     settle: int = 1
     close: float = 0.8
     """Share of the synthetic gap to close. Less than all of it costs less accuracy, and leaves room for error."""
-    smoothing: float = 100.0
-    """For consistency: length of a round's descent on the variation between near rows, in learning rates."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.close <= 2 or self.smoothing < 0:
+        if not 0 <= self.close <= 2:
             raise ConfigError(
-                f"method.close = {self.close}, method.smoothing = {self.smoothing}",
-                wanted="a share between 0 and 2, and a length of 0 or more",
-                remedy="The defaults are 0.8 and 100",
+                f"method.close = {self.close}",
+                wanted="a share between 0 and 2",
+                remedy="The default is 0.8; more than 1 turns the synthetic gap round",
             )
 
     def settle_down(
