@@ -14,7 +14,7 @@ from equfl.calibration.problem import Rates, accuracy_of
 from equfl.core.arrays import Counts
 
 
-def credible(counts: Counts, rows: Sequence[int]) -> Bool[Tensor, " clients"]:
+def credible(counts: Counts, rows: Sequence[float]) -> Bool[Tensor, " clients"]:
     """Which reports can be true: finite, nowhere negative, and of no more rows than the client trained on."""
     cells = counts.flatten(1)
     finite = cells.isfinite().all(dim=1)

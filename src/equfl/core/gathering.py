@@ -56,7 +56,7 @@ def gather(
         reports = {name: value[usable] for name, value in reports.items()}
     shares = (counts / counts.sum()).to(updates)
     averaged = {name: _averaged(value, shares) for name, value in buffers.items()} if ids else {}
-    return Cohort(tuple(ids), updates, shares, tuple(sizes), averaged, reports)
+    return Cohort(tuple(ids), updates, shares, tuple(map(float, sizes)), averaged, reports)
 
 
 def _averaged(rows: Tensor, shares: Tensor) -> Tensor:

@@ -37,8 +37,8 @@ class Cohort:
     ids: tuple[int, ...]
     updates: Updates
     shares: Shares
-    rows: tuple[int, ...]
-    """How many rows each of them trained on."""
+    rows: tuple[float, ...]
+    """How many rows each of them trained on, or whatever else it is weighed by."""
     buffers: Buffers = field(default_factory=dict)
     """Already averaged by share."""
     reports: Mapping[str, Tensor] = field(default_factory=dict)

@@ -18,13 +18,13 @@ EIGHT = counts(1, 1, 1, 1, 1, 1, 1, 1)
 
 class TestCredible:
     def test_whole_counts_of_all_rows_and_of_fewer_rows_can_be_true(self):
-        assert credible(torch.stack([EIGHT, EIGHT]), rows=(8, 20)).tolist() == [True, True]
+        assert credible(torch.stack([EIGHT, EIGHT]), rows=(8.0, 20.0)).tolist() == [True, True]
 
     @pytest.mark.parametrize("cell", [-1.0, math.nan, math.inf, 2.0])
     def test_a_negative_count_one_that_is_no_number_and_more_counts_than_rows_cannot(self, cell):
         wrong = EIGHT.clone()
         wrong[1, 0, 1] = cell
-        assert credible(torch.stack([EIGHT, wrong]), rows=(8, 8)).tolist() == [True, False]
+        assert credible(torch.stack([EIGHT, wrong]), rows=(8.0, 8.0)).tolist() == [True, False]
 
 
 class TestMeasuredRates:

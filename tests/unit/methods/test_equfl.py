@@ -18,7 +18,7 @@ SMALL = EquFL(gamma=0.5, synthesis=TrajectoryMatching(samples=24, iterations=3, 
 
 def random_cohort(state: ServerState, clients: int = 3) -> Cohort:
     updates = torch.randn(clients, len(state.vector), generator=Seed(state.round).generator("updates"))
-    return Cohort(tuple(range(clients)), updates, torch.full((clients,), 1 / clients), rows=(10,) * clients)
+    return Cohort(tuple(range(clients)), updates, torch.full((clients,), 1 / clients), rows=(10.0,) * clients)
 
 
 def rounds_of(method: Method, context, rounds: int) -> list[ServerState]:
