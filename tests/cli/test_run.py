@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from equfl.aggregation.base import Aggregation
 from equfl.cli import main
 from equfl.cli.progress import progress
 from equfl.config.files import config_text
 from equfl.config.presets import load_preset
+from equfl.core.component import known
 from equfl.core.protocol import RoundRecord
 
 TOY = ["--set", "data.name=toy", "--set", "data.rows=60", "--set", "rounds=12"]
@@ -147,6 +149,12 @@ def test_a_config_file_is_run(said, here):
     assert the_folder().name.startswith("mine-fedavg")
 
 
+@pytest.mark.parametrize("rule", known(Aggregation))
+def test_every_aggregation_rule_can_be_chosen(said, rule):
+    said("run", "quickstart", "--method", "fedavg", *TOY, "--set", "rounds=2", "--set", f"aggregation={rule}")
+    assert f'[aggregation]\nname = "{rule}"' in (the_folder() / "config.toml").read_text()
+
+
 def test_another_run_in_the_same_folder_is_refused(capsys, said):
     said("run", "quickstart", "--method", "fedavg", *TOY, "--out", "here")
     assert "seed is 0 there and 1 here" in refused(
@@ -176,6 +184,10 @@ def test_another_run_in_the_same_folder_is_refused(capsys, said):
             r"no update could be used in 10 rounds in a row.*Lower training\.learning_rate",
         ),
         (["--set", "data=toy", "--out", "/dev/null/run"], r"/dev/null/run cannot be written \(Not a directory\)"),
+        (
+            ["--set", "data.name=toy", "--set", "data.clients=4", "--set", "aggregation=multi_krum"],
+            r"wanted at least 5",
+        ),
         (["--set", "data=in_memory"], r"made by a program and is gone with it"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -1,8 +1,11 @@
 """What every aggregation rule must do, today's and later ones."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+import equfl
 from equfl.aggregation.base import Aggregation
 from equfl.core.component import known
 from equfl.core.errors import ConfigError
@@ -140,3 +143,8 @@ def test_the_mean_is_not_robust(context):
     rows[0] *= 100
     (mean,) = (rule for rule in RULES if rule.name == "mean")
     assert (mean(rows, equal_shares(31), context).vector - rows[1:].mean(dim=0)).norm() > rows[1].norm()
+
+
+def test_the_readme_names_every_rule():
+    readme = (Path(equfl.__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert all(f"| `{rule.name}` |" in readme for rule in RULES)

@@ -38,7 +38,7 @@ PACKAGES = {
     "torch": MAY.keys(),
     "jaxtyping": MAY.keys(),
     "flwr": {"flower"},
-    "numpy": {"fairness", "data", "flower"},
+    "numpy": {"fairness", "aggregation", "data", "flower"},
     "scipy": {"fairness"},
     "pyarrow": {"data", "runs"},
     "safetensors": {"data"},
