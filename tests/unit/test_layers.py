@@ -40,6 +40,7 @@ PACKAGES = {
     "flwr": {"flower"},
     "numpy": {"fairness", "aggregation", "data", "flower"},
     "scipy": {"fairness"},
+    "sklearn": {"aggregation"},
     "pyarrow": {"data", "runs"},
     "safetensors": {"data"},
     "platformdirs": {"data"},
