@@ -15,7 +15,7 @@ from importlib import import_module
 from equfl.cli.characters import forgive
 from equfl.core.errors import ConfigError, EquflError
 
-COMMANDS = ("run", "resume", "compare", "describe", "data")
+COMMANDS = ("run", "resume", "compare", "describe", "data", "new")
 
 STOPPED = 130
 """What a shell reports for a command that was stopped with Ctrl-C."""

@@ -21,9 +21,9 @@ TRAIN = str(MessageType.TRAIN)
 def feedback_mod(
     *,
     method: Method,
-    model: Callable[[], nn.Module | Network],
+    model: Callable[[Context], nn.Module | Network],
     rows: Callable[[Context], Samples],
-    noise: float = 0.0,
+    noise: Callable[[Context], float] | None = None,
 ) -> Mod:
     """A mod that reports what the method asks of a client, for the model that the client just received.
 
@@ -34,10 +34,9 @@ def feedback_mod(
         model: Builds the architecture; weights come with each message.
         rows: The client's own training rows: inputs, labels and groups.
         noise: Standard deviation of the normal noise that is added to every number before it leaves the client. One
-            person more or less changes one count by 1, so a round of counts has sensitivity 1.
+            person more or less changes one count by 1, so a round of counts has sensitivity 1
+            (``equfl.privacy.gaussian`` says how private some rounds of them are).
     """
-    if noise < 0:
-        raise ConfigError(f"noise = {noise}", wanted="0 or more", remedy="Leave it out to send exact counts")
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.partition(".")[0] != TRAIN or RECORD not in message.content:
@@ -53,11 +52,12 @@ def feedback_mod(
         return reply
 
     def _report(message: Message, context: Context) -> Tensors:
-        network = _network(model())
+        network = _network(model(context))
         (arrays,) = message.content.array_records.values()
         vector, buffers = Form.of(arrays, network).read(arrays)
         found = method.report(network, vector, buffers, method.prepare(rows(context)), instructions(message))
-        return {name: _noised(value, noise) for name, value in found.items()}
+        deviation = 0.0 if noise is None else noise(context)
+        return {name: _noised(value, deviation) for name, value in found.items()}
 
     return mod
 
@@ -73,6 +73,8 @@ def _network(model: nn.Module | Network) -> Network:
 
 
 def _noised(value: Tensor, noise: float) -> Tensor:
+    if noise < 0:
+        raise ConfigError(f"noise = {noise}", wanted="0 or more", remedy="0 sends exact counts")
     if not noise:
         return value
     # From the system's entropy: the server knows every seed of ours, and could take the noise off again.

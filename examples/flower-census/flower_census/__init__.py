@@ -1,0 +1,1 @@
+"""A federation whose model treats groups alike."""
