@@ -3,13 +3,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check bench lowest clean
+.PHONY: run test test-flower test-deployment check bench lowest clean
 
 run: .venv/installed
 	@$(BIN)/equfl run quickstart
 
 test: .venv/installed-dev
 	@$(BIN)/python -m pytest -n 2
+
+test-flower: .venv/installed-dev ## the Flower room with the lowest and the newest Flower that pyproject.toml allows
+	@scripts/test-flower
+
+test-deployment: .venv/installed-dev ## a federation of processes on this machine, with TLS, a death and a broken node
+	@$(BIN)/python -m pytest -m deployment tests/flower
 
 check: .venv/installed-dev
 	@$(BIN)/ruff format --check .
