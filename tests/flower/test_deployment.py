@@ -36,7 +36,10 @@ def project(tmp_path) -> Path:
     edit(
         folder / "small/task.py",
         ("EquFLFeedback()", f"EquFLFeedback(settle=2, accuracy_budget=10.0, synthesis={QUICK})"),
-        ("import EquFLFeedback\n", "import EquFLFeedback\nfrom equfl.synthesis.trajectory_matching import TrajectoryMatching\n"),
+        (
+            "import EquFLFeedback\n",
+            "import EquFLFeedback\nfrom equfl.synthesis.trajectory_matching import TrajectoryMatching\n",
+        ),
     )
     edit(folder / "small/server_app.py", ("min_evaluate_nodes=nodes", "fraction_evaluate=0.0"))
     edit(folder / "small/client_app.py", ("mods=[", "mods=[sabotage, "), ("\n\napp = ", f"\n{SABOTAGE}\napp = "))

@@ -33,7 +33,7 @@ def feedback_mod(
         method: The same method as the server's.
         model: Builds the architecture; weights come with each message.
         rows: The client's own training rows: inputs, labels and groups.
-        noise: Standard deviation of the normal noise that is added to every number before it leaves the client. One
+        noise: Standard deviation of the normal noise that is added to every count before it leaves the client. One
             person more or less changes one count by 1, so a round of counts has sensitivity 1
             (``equfl.privacy.gaussian`` says how private some rounds of them are).
     """
@@ -57,7 +57,7 @@ def feedback_mod(
         vector, buffers = Form.of(arrays, network).read(arrays)
         found = method.report(network, vector, buffers, method.prepare(rows(context)), instructions(message))
         deviation = 0.0 if noise is None else noise(context)
-        return {name: _noised(value, deviation) for name, value in found.items()}
+        return {name: _noised(name, value, deviation) for name, value in found.items()} if deviation else found
 
     return mod
 
@@ -72,11 +72,17 @@ def _network(model: nn.Module | Network) -> Network:
     return model if isinstance(model, Network) else Network(model)
 
 
-def _noised(value: Tensor, noise: float) -> Tensor:
-    if noise < 0:
-        raise ConfigError(f"noise = {noise}", wanted="0 or more", remedy="0 sends exact counts")
-    if not noise:
-        return value
+def _noised(name: str, counts: Tensor, deviation: float) -> Tensor:
+    if deviation < 0 or name != "counts":
+        raise ConfigError(
+            f"noise = {deviation} on a report of {name}",
+            wanted="0 or more, on counts",
+            remedy="Only of counts is it known by how much one person changes them",
+        )
     # From the system's entropy: the server knows every seed of ours, and could take the noise off again.
     generator = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
-    return value + noise * torch.randn(value.shape, dtype=torch.float64, generator=generator).to(value.device)
+    noisy = counts.cpu() + deviation * torch.randn(counts.shape, dtype=torch.float64, generator=generator)
+    # A server refuses counts that cannot be true: below 0, or more in all than the client has rows, which it sends
+    # anyway. To make them possible again costs no privacy, because it looks at nothing but them and that number.
+    possible = noisy.clamp(min=0.0)
+    return possible * (counts.sum().cpu() / possible.sum().clamp(min=counts.sum().cpu()))
