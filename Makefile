@@ -24,6 +24,7 @@ check: .venv/installed-dev
 
 bench: .venv/installed
 	@$(BIN)/python -m benchmarks.engines
+	@$(BIN)/python -m benchmarks.rules
 
 lowest: ## the tests on the lowest versions that pyproject.toml allows
 	@scripts/test-lowest

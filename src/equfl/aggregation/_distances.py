@@ -21,12 +21,14 @@ def squared_distances(updates: Updates) -> Tensor:
     scale = row_norms(centred).quantile(0.5)
     centred /= (scale if scale > 0 else torch.ones_like(scale)).to(updates.dtype)
     squares = centred.square().sum(dim=1)
+    far = not squares.isfinite().all()
     out = updates.new_empty(len(updates), len(updates))
     for first in range(0, len(updates), BLOCK):
         rows, rest = slice(first, first + BLOCK), slice(first, None)
-        block = (centred[rows] @ centred[rest].T).mul_(-2).add_(squares[rows, None]).add_(squares[None, rest])
-        # Infinity less infinity is not a number, but far all the same.
-        block.nan_to_num_(nan=torch.inf, posinf=torch.inf).clamp_(min=0)
+        sums = squares[rows, None] + squares[None, rest]
+        block = torch.addmm(sums, centred[rows], centred[rest].T, alpha=-2).clamp_(min=0)
+        if far:  # infinity less infinity is not a number, but far all the same
+            block.nan_to_num_(nan=torch.inf, posinf=torch.inf)
         out[rows, rest] = block
         out[rest, rows] = block.T
     return out.fill_diagonal_(0)

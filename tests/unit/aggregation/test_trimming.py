@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from equfl.aggregation._trimming import BLOCK, trimmed, trimmed_by_sorting
+from equfl.aggregation._trimming import BLOCK, trimmed, trimmed_by_torch
 from equfl.aggregation.median import Median
 from equfl.aggregation.trimmed_mean import TrimmedMean
 from equfl.core.errors import ConfigError
@@ -18,9 +18,9 @@ def column(*values: float) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("clients", "drop"), [(1, 0), (2, 0), (7, 3), (8, 3), (51, 5), (51, 25), (300, 149)])
-def test_choosing_the_middle_agrees_with_sorting(clients, drop, dtype):
+def test_sorting_in_blocks_agrees_with_sorting_at_once(clients, drop, dtype):
     rows = torch.randn(clients, 2 * BLOCK + 3, generator=Seed(0).generator("rows"), dtype=dtype).round(decimals=1)
-    torch.testing.assert_close(trimmed(rows, drop), trimmed_by_sorting(rows, drop), rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(trimmed(rows, drop), trimmed_by_torch(rows, drop), rtol=1e-6, atol=1e-7)
 
 
 def test_the_median_of_an_even_number_is_the_mean_of_the_two_in_the_middle(context):
