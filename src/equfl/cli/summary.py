@@ -28,6 +28,7 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: 
         _alone(screen, result)
     for name, reason in result["left_out"].items():
         screen.line((f"– {spaced(name)}: {reason}", "dim"), indent=2)
+    _unusable(screen, result)
     screen.blank()
     _seconds(screen, result, lasted)
     screen.line("Files:    ", str(folder))
@@ -77,6 +78,14 @@ def _alone(screen: Screen, result: Result) -> None:
     for name, values in result["bias"].items():
         rows += [(_label(name, words, result), bias(values[scope])) for scope, words in ROWS.items()]
     screen.table(("", result["method"]), rows)
+
+
+def _unusable(screen: Screen, result: Result) -> None:
+    # Whoever is left out for a fault of its own should be looked at; whom a rule leaves out is the rule's business.
+    broken, idle = (result["clients"].get(name, 0) for name in ("not_finite", "idle"))
+    if broken or idle:
+        rounds = f"; in {idle} rounds no update could be used" if idle else ""
+        screen.line((f"– {broken} updates were not finite and left out{rounds}", "red"), indent=2)
 
 
 def _label(name: str, words: str, result: Result) -> Part:

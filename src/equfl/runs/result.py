@@ -72,6 +72,7 @@ class Run:
             },
             "baseline": None,
             "change": None,
+            "clients": _totals(self.records),
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
             "symbols": {name: bias.symbol for name, bias in self.audit.bias.items()},
             "left_out": dict(self.audit.left_out),
@@ -87,6 +88,14 @@ def seconds(records: tuple[RoundRecord, ...], **others: float) -> dict[str, floa
     for record in records:
         total.update(record.seconds)
     return {phase: total[phase] for phase in PHASES}
+
+
+def _totals(records: tuple[RoundRecord, ...]) -> dict[str, int]:
+    """What became of the participants, added up over the rounds; what the rules tell of their own is not for adding."""
+    total: Counter[str] = Counter()
+    for record in records:
+        total.update({name: int(count) for name, count in record.clients.items() if "/" not in name})
+    return dict(total)
 
 
 def number(value: float) -> float | None:

@@ -87,7 +87,7 @@ def test_without_a_baseline_there_is_none(config):
 def test_the_result_is_documented_and_stable(undisturbed):
     result = json.loads((undisturbed.folder / "result.json").read_text())
     assert result == json.loads(json.dumps(undisturbed.result))
-    keys = {"preset", "method", "target", "seed", "rounds", "accuracy", "bias", "baseline", "seconds"}
+    keys = {"preset", "method", "target", "seed", "rounds", "accuracy", "bias", "baseline", "clients", "seconds"}
     for one in (result, result["baseline"]):
         assert keys <= set(one)
         assert set(one["bias"]) == {"equalized_odds", "demographic_parity", "calibration", "consistency"}

@@ -1,9 +1,12 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 import equfl
+from equfl.cli.screen import Screen
+from equfl.cli.summary import show
 from equfl.core.errors import EquflError
 from equfl.data.in_memory import InMemory
 from equfl.data.toy import Toy
@@ -79,3 +82,22 @@ def test_the_loop_can_be_driven_by_hand():
     )
     record, state = next(pair for pair in rounds if pair[0].round == 2)
     assert record.round == state.round == 2
+
+
+def test_what_became_of_the_clients_is_added_up_and_who_broke_is_told(capsys):
+    federation = Toy(clients=3, rows=30).load()
+    rows = federation.train.pooled
+    inputs = rows.inputs.clone()
+    inputs[:30] *= 1e38  # the first client's numbers are beyond all reason
+    broken = replace(federation, train=replace(federation.train, pooled=replace(rows, inputs=inputs)))
+    run = equfl.run(broken, method="fedavg", rounds=4)
+    assert run.result["clients"] == {"not_finite": 4}
+    show(Screen(), run.result, Path("here"), lasted=1.0, again="")
+    assert "4 updates were not finite and left out" in capsys.readouterr().out
+
+
+def test_of_a_run_in_which_everybody_was_heard_nothing_is_told(capsys):
+    run = equfl.run("quickstart", data=TOY, method="fedavg", rounds=1)
+    assert run.result["clients"] == {}
+    show(Screen(), run.result, Path("here"), lasted=1.0, again="")
+    assert "not finite" not in capsys.readouterr().out
