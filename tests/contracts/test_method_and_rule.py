@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from equfl.aggregation.base import Aggregated, Aggregation
+from equfl.aggregation.mean import Mean
 from equfl.core.component import known
 from equfl.core.errors import ConfigError
 from equfl.data.toy import Toy
@@ -18,7 +19,7 @@ from equfl.simulation.engines.serial import Serial
 from equfl.synthesis.trajectory_matching import TrajectoryMatching
 from equfl.training.sgd import SGD
 
-ROUNDS = 4
+ROUNDS, ROWS = 4, 24
 METHODS = list(known(Method).values())
 RULES = [rule() for rule in known(Aggregation).values()]
 
@@ -45,18 +46,37 @@ class Watched(Aggregation):
         return self.rule(updates, shares, context)
 
 
-def run(method: Method, rule: Aggregation) -> list[Any]:
+@dataclass(frozen=True)
+class Nobody(Aggregation):
+    """A rule that accepts no update."""
+
+    name = "nobody"
+
+    def __call__(self, updates, shares, context) -> Aggregated:
+        return Aggregated(torch.zeros_like(updates[0]), torch.zeros(len(updates), dtype=torch.bool))
+
+
+@dataclass(frozen=True)
+class OneBroken(SGD):
+    """Training after which the smallest client's model is NaN."""
+
+    def train(self, vector, buffers, samples, **rest):
+        trained, after = super().train(vector, buffers, samples, **rest)
+        return (torch.full_like(trained, torch.nan) if len(samples) == ROWS else trained), after
+
+
+def run(method: Method, rule: Aggregation, **settings: Any) -> list[Any]:
     return list(
         loop.simulate(
-            Toy(clients=6, rows=24).load(),
+            Toy(clients=6, rows=ROWS, spread=0.5).load(),
             method=method,
             target=EqualizedOdds(),
             notions=[],
             model=MLP((3,)),
-            training=SGD(batch_size=12),
             aggregation=rule,
             engine=Serial(),
             rounds=ROUNDS,
+            **{"training": SGD(batch_size=12), **settings},
         )
     )
 
@@ -86,4 +106,19 @@ def test_the_rule_is_given_exactly_the_clients_updates(cls, rule, monkeypatch):
     rounds = run(method, Watched(rule, seen))
     assert len(sent) == len(seen) == ROUNDS
     assert all(torch.equal(a, b) for a, b in zip(sent, seen, strict=True))
+    assert rounds[-1][1].vector.isfinite().all()
+
+
+@pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.name)
+def test_every_method_goes_on_without_a_client_whose_update_is_not_finite(cls):
+    rounds = run(quick(cls), Mean(), training=OneBroken(batch_size=12))
+    assert all(record.clients["not_finite"] == 1 and record.rejected == (0,) for record, _ in rounds)
+    assert rounds[-1][1].vector.isfinite().all()
+
+
+@pytest.mark.parametrize("cls", [cls for cls in METHODS if not cls.aggregates_itself], ids=lambda cls: cls.name)
+def test_every_method_bears_a_rule_that_accepts_nobody(cls):
+    rounds = run(quick(cls), Nobody())
+    assert all(record.clients["rejected"] == 6 and record.clients["idle"] == 1 for record, _ in rounds)
+    assert torch.equal(rounds[0][1].vector, rounds[1][1].vector), "before anything is calibrated, nothing moves"
     assert rounds[-1][1].vector.isfinite().all()
