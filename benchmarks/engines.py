@@ -195,7 +195,7 @@ def loaded(data: Federation, engine: Batched) -> Callable[[], Answers]:
     model = MLP((HIDDEN,))
     network = model.network((FEATURES,), CLASSES)
     state = start(model, network, Seed(0))
-    train = engine.load(Clients(data.train, network, SGD(RATE, BATCH), FedAvg(), Seed(0)))
+    train = engine.load(Clients(data.train, network, SGD(RATE, BATCH), FedAvg(), Seed(0), EqualizedOdds()))
     return lambda: train(state, range(len(data.train)), {})
 
 

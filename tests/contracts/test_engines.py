@@ -60,7 +60,7 @@ class Steered(Method):
     # Named without being declared, so that no other contract takes it for one of ours.
     name = "steered"
 
-    def objective(self, logits, samples, instructions):
+    def objective(self, logits, samples, instructions, target):
         losses = cross_entropy(logits, samples)
         member = samples.group_weights()[:, 1]
         gap = (losses * member).sum() / (1 + member.sum()) - losses.mean()
@@ -73,7 +73,7 @@ class Peeking(Method):
 
     name = "peeking"
 
-    def objective(self, logits, samples, instructions):
+    def objective(self, logits, samples, instructions, target):
         mean = cross_entropy(logits, samples).mean()
         return mean if mean.item() < 0.7 else mean / 2
 
@@ -107,7 +107,7 @@ class Case:
         shards = Shards(self.change(shards.pooled), shards.sizes).to(device)
         network = self.model.network((FEATURES,), self.classes)
         state = replace(start(self.model, network, Seed(1), device=device), round=3)
-        clients = Clients(shards, network, self.training, self.method, Seed(2))
+        clients = Clients(shards, network, self.training, self.method, Seed(2), DemographicParity())
         ids = tuple(range(len(shards))) if self.ids is None else self.ids
         return clients, state, ids, {"strength": torch.tensor(0.5, device=device)}
 

@@ -1,5 +1,6 @@
 """What every method must do, today's and later ones: a round is a pure function of the state before it."""
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -7,12 +8,15 @@ import torch
 
 from equfl.aggregation.mean import Mean
 from equfl.core.component import known
+from equfl.core.errors import ConfigError
 from equfl.data.toy import Toy
 from equfl.fairness.base import Notion
 from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.methods.base import Method
 from equfl.methods.fedavg import FedAvg
 from equfl.models.mlp import MLP
+from equfl.simulation.engines.base import Engine
+from equfl.simulation.engines.batched import Batched
 from equfl.simulation.engines.serial import Serial
 from equfl.simulation.loop import simulate
 from equfl.synthesis.trajectory_matching import TrajectoryMatching
@@ -32,7 +36,7 @@ def quick(method: type[Method]) -> Method:
 METHODS = [quick(method) for method in known(Method).values()]
 
 
-def run(method: Method, target: Notion | None = None, **settings):
+def run(method: Method, target: Notion | None = None, engine: Engine | None = None, **settings):
     return list(
         simulate(
             Toy(clients=3, rows=40, spread=0.5).load(),
@@ -42,7 +46,7 @@ def run(method: Method, target: Notion | None = None, **settings):
             model=MLP((4,)),
             training=SGD(batch_size=16),
             aggregation=Mean(),
-            engine=Serial(),
+            engine=engine or Serial(),
             rounds=ROUNDS,
             **settings,
         )
@@ -75,5 +79,52 @@ class TestMethod:
         assert run(method)[-1][1].vector.isfinite().all()
 
     @pytest.mark.parametrize("target", [notion() for notion in known(Notion).values()], ids=str)
-    def test_every_notion_can_be_its_target(self, method, target):
-        assert run(method, target)[-1][1].vector.isfinite().all()
+    def test_every_notion_can_be_its_target_or_is_refused_with_the_reason(self, method, target):
+        if has_form(method, target):
+            assert run(method, target)[-1][1].vector.isfinite().all()
+        else:
+            with pytest.raises(ConfigError, match=f"method = {method.name} with target = {target.name}; wanted .*"):
+                run(method, target)
+
+    def test_it_can_be_trained_by_the_fast_engine_as_by_the_readable_one(self, method):
+        fast, plain = run(method, engine=Batched())[-1][1], run(method)[-1][1]
+        torch.testing.assert_close(fast.vector, plain.vector, rtol=1e-3, atol=1e-4)
+
+    def test_nothing_leaves_a_client_but_what_is_declared(self, method, monkeypatch):
+        surveys, reports = Watched(type(method).survey), Watched(type(method).report)
+        monkeypatch.setattr(type(method), "survey", surveys)
+        monkeypatch.setattr(type(method), "report", reports)
+        vector = run(method)[-1][1].vector
+        sizes = {"parameters": len(vector), "labels": 2, "groups": 2}
+        sizes |= {name: value for name, value in vars(method).items() if isinstance(value, int)}
+        declared = {one.name: one for one in method.leaves()}
+        assert len(declared) == len(method.leaves())
+        assert declared.pop("update").dimensions(sizes) == vector.shape
+        assert declared.pop("rows").dimensions(sizes) == ()
+        for answers, when in ((surveys.answers, ("once",)), (reports.answers, ("each round", "when asked"))):
+            wanted = {one.name: one.dimensions(sizes) for one in declared.values() if one.when in when}
+            sent = {name: tuple(value.shape) for answer in answers for name, value in answer.items()}
+            assert sent == wanted
+        constant = {one.name for one in declared.values() if one.when == "each round"}
+        assert all(constant <= set(answer) for answer in reports.answers)
+
+
+def has_form(method: Method, target: Notion) -> bool:
+    with contextlib.suppress(ConfigError):
+        method.check(target)
+        return True
+    return False
+
+
+class Watched:
+    """A hook that keeps what it returned."""
+
+    def __init__(self, hook):
+        self.hook, self.answers = hook, []
+
+    def __get__(self, method, kind=None):
+        def call(*given, **named):
+            self.answers.append(self.hook(method, *given, **named))
+            return self.answers[-1]
+
+        return call

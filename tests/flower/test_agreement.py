@@ -9,6 +9,7 @@ from flwr.serverapp.strategy import FedAvg
 
 from equfl.aggregation.mean import Mean
 from equfl.core.component import known
+from equfl.core.errors import ConfigError
 from equfl.core.random import Seed
 from equfl.data.toy import Toy
 from equfl.fairness.equalized_odds import EqualizedOdds
@@ -33,7 +34,27 @@ def quick(method: type[Method]) -> Method:
     return default
 
 
-@pytest.mark.parametrize("method", [quick(method) for method in known(Method).values()], ids=lambda method: method.name)
+METHODS = [quick(method) for method in known(Method).values()]
+SURVEYING = [method for method in METHODS if any(one.when == "once" for one in method.leaves())]
+
+
+@pytest.mark.parametrize("method", SURVEYING, ids=lambda method: method.name)
+def test_what_must_know_the_clients_counts_before_the_first_round_is_refused(method):
+    with pytest.raises(ConfigError, match=f"method = {method.name}, which asks the clients for .* before the first"):
+        EquFLStrategy(
+            FedAvg(),
+            method=method,
+            model=NETWORK,
+            schema=FEDERATION.schema,
+            target=EqualizedOdds(),
+            learning_rate=0.1,
+            local_steps=4.0,
+        )
+
+
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS if method not in SURVEYING], ids=lambda method: method.name
+)
 def test_simulator_and_flower_reach_the_same_model(method):
     *_, (_, simulated) = simulate(
         FEDERATION,

@@ -29,7 +29,7 @@ MAY = {
     "simulation": {*PURE, "data.base"},
     "config": {"core", *BASES},
     "runs": {"core", "fairness", "config", "data", "simulation", *BASES},
-    "flower": {*PURE, "data.base", "simulation.engines", "runs.checkpoint"},
+    "flower": {*PURE, "data.base", "simulation.clientside", "simulation.engines", "runs.checkpoint"},
     "cli": {"core", "config", "data", "runs", *BASES},
 }
 """Room -> the rooms and modules of ours that it may import, beside its own."""

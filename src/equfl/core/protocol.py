@@ -82,8 +82,8 @@ class RoundRecord:
     diagnostics: Diagnostics = field(default_factory=dict)
     """What the method tells of its step."""
     clients: Diagnostics = field(default_factory=dict)
-    """What became of the participants: ``one_group``, ``not_finite``, ``rejected``, ``too_few``, ``idle``, and what the
-    aggregation rule tells as ``RULE/...``. What did not happen is not there."""
+    """What became of the participants: ``one_group``, ``groups_without_rows``, ``not_finite``, ``rejected``,
+    ``too_few``, ``idle``, and what the aggregation rule tells as ``RULE/...``. What did not happen is not there."""
     rejected: tuple[int, ...] = ()
     """The participants whose updates had no part: not finite, or left out by the rule."""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from equfl.core.arrays import Inputs, Predictions, Vector
+from equfl.core.arrays import Inputs, Logits, Predictions, Vector
 from equfl.core.samples import Shards
 from equfl.core.vector import Buffers, Network
 from equfl.fairness.base import GroupNotion, Notion
@@ -14,14 +14,19 @@ SMALLEST_SHARE = 0.01
 """A group with a smaller share of a client's rows is not judged at that client."""
 
 
-def predict(network: Network, vector: Vector, buffers: Buffers, inputs: Inputs, *, chunk: int = 2**19) -> Predictions:
-    """The class with the largest logit, row by row; the lower class where two are equal.
+def logits_of(network: Network, vector: Vector, buffers: Buffers, inputs: Inputs, *, chunk: int = 2**19) -> Logits:
+    """The model's logits, row by row.
 
     About ``chunk`` numbers of the inputs are worked on at a time, so that memory does not grow with the rows.
     """
     rows = max(1, chunk // max(1, inputs[:1].numel()))
     with torch.no_grad():
-        return torch.cat([network.forward(vector, buffers, part).argmax(dim=1) for part in inputs.split(rows)])
+        return torch.cat([network.forward(vector, buffers, part) for part in inputs.split(rows)])
+
+
+def predict(network: Network, vector: Vector, buffers: Buffers, inputs: Inputs, *, chunk: int = 2**19) -> Predictions:
+    """The class with the largest logit, row by row; the lower class where two are equal."""
+    return logits_of(network, vector, buffers, inputs, chunk=chunk).argmax(dim=1)
 
 
 def score(predictions: Predictions, shards: Shards, notions: Sequence[Notion]) -> dict[str, float]:

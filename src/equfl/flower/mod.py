@@ -55,7 +55,7 @@ def feedback_mod(
         network = _network(model(context))
         (arrays,) = message.content.array_records.values()
         vector, buffers = Form.of(arrays, network).read(arrays)
-        found = method.report(network, vector, buffers, method.prepare(rows(context)), instructions(message))
+        found = method.report(network, vector, buffers, method.prepare(rows(context), {}), instructions(message))
         deviation = 0.0 if noise is None else noise(context)
         return {name: _noised(name, value, deviation) for name, value in found.items()} if deviation else found
 

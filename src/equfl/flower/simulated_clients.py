@@ -10,13 +10,16 @@ from torch.nn.functional import cross_entropy
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import ServerState
 from equfl.core.random import Seed
-from equfl.core.samples import Samples, concatenate
+from equfl.core.samples import Samples
 from equfl.data.base import Federation
+from equfl.fairness.base import Notion
+from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.flower.records import RECORD, Form, pack, unpack
 from equfl.flower.screening import PARTITION
-from equfl.methods.base import Method, changes
+from equfl.methods.base import Method
 from equfl.methods.fedavg import FedAvg
 from equfl.models.base import Model
+from equfl.simulation.clientside import prepared, shown, surveyed
 from equfl.simulation.engines.base import Clients, Engine
 from equfl.simulation.engines.batched import Batched
 from equfl.training.base import Training
@@ -39,6 +42,7 @@ class SimulatedClients:
         model: Model,
         training: Training | None = None,
         method: Method | None = None,
+        target: Notion | None = None,
         engine: Engine | None = None,
         seed: int = 0,
         train_loss: bool = False,
@@ -50,17 +54,17 @@ class SimulatedClients:
             model: What they train.
             training: What they do in a round; plain SGD if not given.
             method: Whose hooks they run: the strategy's method, or FedAvg.
+            target: The strategy's, for methods whose clients descend its loss; equalized odds if not given.
             engine: How many are computed at once; ``batched`` if not given.
             seed: Their batches follow from it, as in the simulator.
             train_loss: Also send the loss of the received model on their rows, which QFedAvg wants.
         """
         self._method = method or FedAvg()
         self._network = model.network(federation.schema.shape, len(federation.schema.classes))
-        train = federation.train
-        if changes(self._method, "prepare"):
-            train = concatenate([self._method.prepare(samples) for samples in train])
-        self._train, self._test = train, federation.test
-        clients = Clients(train, self._network, training or SGD(), self._method, Seed(seed))
+        totals = surveyed(self._method, federation.train)
+        train = prepared(self._method, federation.train, totals)
+        self._train, self._test = train, shown(self._method, federation, totals)
+        clients = Clients(train, self._network, training or SGD(), self._method, Seed(seed), target or EqualizedOdds())
         self._trainer = (engine or Batched()).load(clients)
         self._losses = train_loss
         self._rounds = 0

@@ -78,6 +78,14 @@ class EquFLStrategy(Strategy):
                 wanted="numbers above 0",
                 remedy="Give the clients' own learning rate, and epochs * rows / batch size",
             )
+        method.check(target)
+        asked = [one.name for one in method.leaves() if one.when == "once"]
+        if asked:
+            raise ConfigError(
+                f"method = {method.name}, which asks the clients for {', '.join(asked)} before the first round",
+                wanted="a method whose clients answer in the rounds only: a Flower strategy has no round before them",
+                remedy="Run it in the simulator",
+            )
         self.inner = inner
         self.method = method
         self.network = model if isinstance(model, Network) else Network(model)

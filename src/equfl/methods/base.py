@@ -1,4 +1,4 @@
-"""What a method is: five hooks around a round. Their default bodies are FedAvg."""
+"""What a method is: hooks before, around and after a round. Their default bodies are FedAvg."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,13 +7,15 @@ from typing import ClassVar
 from torch import Tensor
 
 from equfl.aggregation.base import Aggregation
-from equfl.core.arrays import Logits, Vector
+from equfl.core.arrays import Inputs, Logits, Losses, Predictions, Vector
 from equfl.core.component import Component
+from equfl.core.disclosure import ROWS, UPDATE, Disclosure
 from equfl.core.errors import ConfigError
 from equfl.core.losses import cross_entropy
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
 from equfl.core.vector import Buffers, Network
+from equfl.fairness.base import Notion
 
 Tensors = Mapping[str, Tensor]
 
@@ -24,26 +26,60 @@ class Method(Component, kind="method"):
     ======================  ===========================  =====================================
     hook                    runs on                      overridden by
     ======================  ===========================  =====================================
+    ``survey``              client, once                 methods that need the federation's counts
     ``prepare``             client, once                 pre-processing methods
+    ``test_inputs``         client, once                 those that change the inputs
     ``instruct``            server, before each round    methods that steer the clients
-    ``objective``           client, each batch           methods that change the local loss
-    ``report``              client, after the round      methods that need statistics
+    ``weigh``               client, each round           methods that weigh the rows' losses
+    ``objective``           client, each batch           methods that change the local loss otherwise
+    ``report``              client, each round           methods that need statistics
     ``step``                server, after the round      all; EquFL overrides only this one
+    ``predict``             who uses the model           post-processing methods
     ======================  ===========================  =====================================
+
+    What leaves the client is declared by ``leaves``, and that is all that ``survey`` and ``report`` return.
     """
 
     aggregates_itself: ClassVar[bool] = False
     """Whether ``step`` weighs the clients in a way of its own instead of asking the aggregation rule of the run."""
+    uses_group_at_prediction: ClassVar[bool] = False
+    """Whether a prediction needs to know the group of the person, which often is unknown or must not be used."""
 
-    def prepare(self, samples: Samples) -> Samples:
+    def leaves(self) -> tuple[Disclosure, ...]:
+        """What a client sends, beginning with what it sends in FedAvg."""
+        return UPDATE, ROWS
+
+    def check(self, target: Notion) -> None:
+        """Raise a ``ConfigError`` if the method has no form for the target."""
+
+    def survey(self, samples: Samples) -> Tensors:
+        """What a client says about its training rows before the first round; only the sum over all clients is used.
+
+        The sums are the ``totals`` of the other hooks; the server finds them in its memory as ``survey/NAME``.
+        """
+        return {}
+
+    def prepare(self, samples: Samples, totals: Tensors) -> Samples:
         """What the client makes of its training rows before the first round."""
         return samples
+
+    def test_inputs(self, samples: Samples, train: Samples, totals: Tensors) -> Inputs:
+        """What the model sees of rows it is tested on; ``train`` are the client's training rows as they were."""
+        return samples.inputs
 
     def instruct(self, state: ServerState, context: RoundContext) -> Tensors:
         """What the server sends along with the model."""
         return {}
 
-    def objective(self, logits: Logits, samples: Samples, instructions: Tensors) -> Tensor:
+    def weigh(self, samples: Samples, instructions: Tensors) -> Losses | None:
+        """What each row weighs in this round's loss; ``None`` means one each.
+
+        A row's weight follows from that row alone, so that the rows of all clients may be weighed at once. Engines are
+        much faster with weights than with another objective.
+        """
+        return samples.importance
+
+    def objective(self, logits: Logits, samples: Samples, instructions: Tensors, target: Notion) -> Tensor:
         """The scalar that a client descends on one batch: the mean of the weighted cross-entropies."""
         losses = cross_entropy(logits, samples)
         return (losses if samples.importance is None else losses * samples.importance).mean()
@@ -61,6 +97,13 @@ class Method(Component, kind="method"):
         """The server's state after the round: ``w - learning_rate * GAR(g_1, ..., g_n)``."""
         aggregate = context.aggregate(cohort.updates, cohort.shares)
         return self.advance(state, cohort, context.learning_rate * aggregate), {}
+
+    def predict(self, logits: Logits, samples: Samples, memory: Tensors) -> Predictions:
+        """What is predicted for each row: the class with the largest logit, the lower one where two are equal.
+
+        ``memory`` is the server's; of ``samples`` only the groups may be used, and only if the method says so.
+        """
+        return logits.argmax(dim=1)
 
     def shared_rounds(self, rounds: int) -> int:
         """How many of the first rounds are exactly FedAvg's; a FedAvg twin need not compute them again."""
@@ -83,6 +126,11 @@ def changes(method: Method, hook: str) -> bool:
     return getattr(type(method), hook) is not getattr(Method, hook)
 
 
+def weighed(method: Method, samples: Samples, instructions: Tensors) -> Samples:
+    """The rows with their weights of this round."""
+    return replace(samples, importance=method.weigh(samples, instructions)) if changes(method, "weigh") else samples
+
+
 def check_pair(method: Method, aggregation: Aggregation) -> None:
     """Refuse a method that is itself an aggregation rule beside another one: one of the two would do nothing."""
     if method.aggregates_itself and aggregation.name != "mean":
@@ -91,3 +139,24 @@ def check_pair(method: Method, aggregation: Aggregation) -> None:
             wanted=f"no rule beside {method.name}, which is itself one: it chooses the clients' weights",
             remedy=f"Leave aggregation at 'mean', or choose another method on top of {aggregation.name}",
         )
+
+
+def demand_known(method: Method, target: Notion, known: tuple[type[Notion], ...], why: str) -> None:
+    """Refuse a target of which the method has no form for some part."""
+    if not all(isinstance(part, known) for part in target.parts()):
+        raise ConfigError(
+            f"method = {method.name} with target = {target.name}",
+            wanted=f"the target {' or '.join(notion.name for notion in known)}",
+            remedy=why,
+        )
+
+
+def demand_single(method: Method, target: Notion, known: tuple[type[Notion], ...], why: str) -> None:
+    """The same for a method that can aim at one notion at a time."""
+    if len(target.parts()) > 1:
+        raise ConfigError(
+            f"method = {method.name} with target = {target.name}",
+            wanted=f"one notion, {' or '.join(notion.name for notion in known)}",
+            remedy=why,
+        )
+    demand_known(method, target, known, why)

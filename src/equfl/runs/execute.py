@@ -29,6 +29,7 @@ def execute(
     The federation is the config's, loaded if it is not given.
     """
     watcher = watcher or Watcher()
+    config.method.check(config.target)
     with _threads(config.threads), _opened(out, config) as store:
         device, began = _device(config), perf_counter()
         federation = federation or config.data.load(progress=watcher.working)

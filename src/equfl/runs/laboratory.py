@@ -16,11 +16,12 @@ from equfl.data.base import Federation
 from equfl.fairness.audit import Audit, audit, divided
 from equfl.fairness.base import Notion
 from equfl.fairness.comparison import compare
-from equfl.fairness.score import predict, score
+from equfl.fairness.score import score
 from equfl.runs.result import Run, seconds
 from equfl.runs.stopwatch import Stopwatch
 from equfl.runs.store import Store
 from equfl.runs.watcher import Watcher
+from equfl.simulation.clientside import predicted, shown, surveyed
 from equfl.simulation.loop import simulate
 
 Records = tuple[RoundRecord, ...]
@@ -52,7 +53,8 @@ class Laboratory:
         records, state = self._trained(config, store, hand_over)
         began = perf_counter()
         model = config.model.network(self.federation.schema.shape, len(self.federation.schema.classes))
-        predictions = predict(model, state.vector, state.buffers, self.federation.test.pooled.inputs)
+        test = shown(config.method, self.federation, surveyed(config.method, self.federation.train))
+        predictions = predicted(config.method, model, state, test.pooled)
         audits = self._audits(predictions, Seed(config.seed))
         return Run(
             config=config,

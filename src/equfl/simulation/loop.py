@@ -12,13 +12,13 @@ from equfl.core.errors import CohortError
 from equfl.core.gathering import gather
 from equfl.core.protocol import Diagnostics, RoundContext, RoundRecord, ServerState
 from equfl.core.random import Seed
-from equfl.core.samples import Shards, concatenate
 from equfl.core.vector import Network
 from equfl.data.base import Federation, Progress
 from equfl.fairness.base import Notion
-from equfl.fairness.score import predict, score
+from equfl.fairness.score import score
 from equfl.methods.base import Method, Tensors, changes, check_pair
 from equfl.models.base import Model
+from equfl.simulation.clientside import predicted, prepared, shown, surveyed
 from equfl.simulation.engines.base import Clients, Engine
 from equfl.training.base import Training
 
@@ -52,15 +52,18 @@ def simulate(
     model as it is; so many of them in a row that nothing will come any more are an error.
     """
     check_pair(method, aggregation)
+    method.check(target)
     seeds = Seed(seed)
     network = model.network(federation.schema.shape, len(federation.schema.classes))
-    state = state or start(model, network, seeds, device=federation.train.pooled.inputs.device)
-    shards = _prepared(federation.train, method)
-    clients = Clients(shards, network, training, method, seeds)
+    totals = surveyed(method, federation.train)
+    state = state or start(model, network, seeds, totals, device=federation.train.pooled.inputs.device)
+    shards, test = prepared(method, federation.train, totals), shown(method, federation, totals)
+    clients = Clients(shards, network, training, method, seeds, target)
     train = engine.load(clients)
     steps = sum(training.steps(size) for size in shards.sizes) / len(shards)
     aggregation.check(len(participants(len(shards), participation, seeds.generator("participants"))), network)
     one_group = {client for client, samples in enumerate(federation.train) if len(samples.groups.unique()) < 2}
+    no_rows = {*range(federation.train.pooled.group_count)} - {*federation.train.pooled.groups.unique().tolist()}
 
     while state.round < rounds:
         number = state.round + 1
@@ -103,17 +106,24 @@ def simulate(
         stepped = perf_counter()
         evaluation = {}
         if number % evaluate_every == 0 or number == rounds:
-            predictions = predict(network, state.vector, state.buffers, federation.test.pooled.inputs)
-            evaluation = score(predictions, federation.test, notions)
+            evaluation = score(predicted(method, network, state, test.pooled), federation.test, notions)
         seconds = {"clients": trained - began, "server": stepped - trained, "evaluation": perf_counter() - stepped}
-        told = _counted("one_group", one_group.intersection(ids)) | dict(tally.numbers)
+        told = _counted("one_group", one_group.intersection(ids)) | _counted("groups_without_rows", no_rows)
+        told |= tally.numbers
         yield RoundRecord(number, len(ids), evaluation, diagnostics, told, tally.rejected, seconds), state
 
 
-def start(model: Model, network: Network, seeds: Seed, *, device: torch.device | str = "cpu") -> ServerState:
-    """The state before the first round: the model's random start, the paper's w^1."""
+def start(
+    model: Model, network: Network, seeds: Seed, totals: Tensors | None = None, *, device: torch.device | str = "cpu"
+) -> ServerState:
+    """The state before the first round: the model's random start, the paper's w^1, and what the survey found."""
     vector, buffers = model.initial(network, seeds.generator("initial model"))
-    return ServerState(0, vector.to(device), {name: value.to(device) for name, value in buffers.items()})
+    return ServerState(
+        0,
+        vector.to(device),
+        {name: value.to(device) for name, value in buffers.items()},
+        {f"survey/{name}": value.to(device) for name, value in (totals or {}).items()},
+    )
 
 
 def participants(clients: int, participation: float, generator: torch.Generator) -> tuple[int, ...]:
@@ -124,8 +134,8 @@ def participants(clients: int, participation: float, generator: torch.Generator)
     return tuple(sorted(chosen.tolist()))
 
 
-def _counted(name: str, clients: Collection[int]) -> dict[str, float]:
-    return {name: float(len(clients))} if clients else {}
+def _counted(name: str, found: Collection[int]) -> dict[str, float]:
+    return {name: float(len(found))} if found else {}
 
 
 def _demand_progress(state: ServerState, tally: Tally, training: Training) -> None:
@@ -149,10 +159,6 @@ def _demand_finite(state: ServerState, training: Training) -> None:
             wanted="a training that does not diverge",
             remedy=f"Lower training.learning_rate = {training.learning_rate:g}, or look for extreme values in the data",
         )
-
-
-def _prepared(shards: Shards, method: Method) -> Shards:
-    return concatenate([method.prepare(samples) for samples in shards]) if changes(method, "prepare") else shards
 
 
 def _reports(clients: Clients, state: ServerState, ids: Sequence[int], instructions: Tensors) -> Tensors:

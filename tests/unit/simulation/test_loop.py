@@ -42,7 +42,7 @@ def test_with_the_mean_a_round_is_the_weighted_average_of_the_local_models():
             {},
             samples,
             network=network,
-            objective=lambda logits, batch: FedAvg().objective(logits, batch, {}),
+            objective=lambda logits, batch: FedAvg().objective(logits, batch, {}, DemographicParity()),
             generator=Seed(0).generator("shuffle", round=2, client=client),
         )[0]
         for client, samples in enumerate(federation.train)

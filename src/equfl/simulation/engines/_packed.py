@@ -43,9 +43,10 @@ class Packed:
         self.margin = classes == 2
         self.contrast = inputs.new_tensor([[-1.0, 1.0]]) if self.margin else torch.eye(classes).to(inputs)
         self.classes = torch.arange(classes, device=inputs.device).unsqueeze(1)
-        self.sizes = Sizes.of(
-            layout, rows=self.rows, weighted=shards.pooled.importance is not None, scores=len(self.contrast)
-        )
+        self.importance = shards.pooled.importance
+        if changes(clients.method, "weigh"):
+            self.importance = inputs.new_ones(len(inputs))
+        self.sizes = Sizes.of(layout, rows=self.rows, weighted=self.importance is not None, scores=len(self.contrast))
         # Rows are kept packed if that leaves half of the memory; if not, they are packed batch by batch.
         kept = len(inputs) * self.sizes.columns * inputs.element_size()
         self.packed = self._pack(shards.pooled) if kept <= memory // 2 else None
@@ -62,6 +63,15 @@ class Packed:
         if clients.shards.pooled.labels.is_floating_point():
             return "labels that are memberships"
         return "" if is_perceptron(clients.network.module) else "a model that is not linear layers with ReLU between"
+
+    def weigh(self, instructions: Tensors) -> None:
+        """Give the rows their weights of this round."""
+        if not changes(self.clients.method, "weigh"):
+            return
+        assert self.importance is not None
+        weights = self.clients.method.weigh(self.clients.shards.pooled, instructions)
+        column = self.importance if self.packed is None else self.packed[:, self.sizes.units[0] + 1]
+        column.copy_(self.importance.new_ones(()) if weights is None else weights)
 
     def __call__(self, state: ServerState, ids: Sequence[int], instructions: Tensors, out: Answers) -> None:
         """Train up to ``at_once`` clients, who come busiest first."""
@@ -125,8 +135,8 @@ class Packed:
         packed = samples.inputs.new_ones(len(samples), self.sizes.columns)
         packed[:, : label - 1] = samples.inputs.flatten(1)
         packed[:, label] = samples.labels
-        if samples.importance is not None:
-            packed[:, label + 1] = samples.importance
+        if self.importance is not None:
+            packed[:, label + 1] = self.importance
         return packed
 
     def _gather(self, rows: Tensor, out: Tensor) -> None:
@@ -136,8 +146,8 @@ class Packed:
         pooled, label = self.clients.shards.pooled, self.sizes.units[0]
         torch.index_select(pooled.inputs.flatten(1), 0, rows, out=out[:, : label - 1])
         out[:, label].copy_(pooled.labels.index_select(0, rows))
-        if pooled.importance is not None:
-            out[:, label + 1].copy_(pooled.importance.index_select(0, rows))
+        if self.importance is not None:
+            out[:, label + 1].copy_(self.importance.index_select(0, rows))
 
     def _at_once(self, memory: int) -> int:
         """How many clients fit: into the memory, and a step of theirs into the cache."""

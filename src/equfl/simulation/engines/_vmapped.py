@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from equfl.core.arrays import Updates, Vector
 from equfl.core.protocol import ServerState
 from equfl.core.vector import Buffers
-from equfl.methods.base import Tensors
+from equfl.methods.base import Tensors, weighed
 from equfl.simulation.engines._schedule import shuffled
 from equfl.simulation.engines.base import Answers, Clients
 from equfl.training.sgd import SGD
@@ -38,8 +38,6 @@ class Vmapped:
         self.gradient = gradient_of(clients)
         pooled = clients.shards.pooled
         self.columns = {"inputs": pooled.inputs, "labels": pooled.labels, "groups": pooled.groups}
-        if pooled.importance is not None:
-            self.columns["importance"] = pooled.importance
         self.uses: Counter[tuple[object, ...]] = Counter()
         self.traced: dict[tuple[object, ...], Gradient] = {}
         self.at_once = 1
@@ -54,6 +52,7 @@ class Vmapped:
 
         An objective that looks into its tensors (``if loss > 1``, ``.item()``), or that draws random numbers, fails.
         """
+        self.weigh(instructions)
         rows = min(self.training.batch_size, max(self.clients.shards.sizes))
         index = torch.zeros(2 * rows, dtype=torch.int64, device=state.vector.device)
         vectors, buffers = state.vector.repeat(2, 1), {name: torch.stack([b, b]) for name, b in state.buffers.items()}
@@ -67,6 +66,12 @@ class Vmapped:
         kept = 3 * sum(value.nbytes for value in (vectors, *buffers.values())) // 2
         self.at_once = max(1, self.memory // (orders + kept + _computed(graph) // 2))
         return ""
+
+    def weigh(self, instructions: Tensors) -> None:
+        """Give the rows their weights of this round."""
+        weights = weighed(self.clients.method, self.clients.shards.pooled, instructions).importance
+        if weights is not None:
+            self.columns["importance"] = weights
 
     def __call__(self, state: ServerState, ids: Sequence[int], instructions: Tensors, out: Answers) -> None:
         """Train up to ``at_once`` clients, who come busiest first."""
@@ -110,7 +115,7 @@ def gradient_of(clients: Clients) -> Gradient:
     def loss(vector: Vector, buffers: Buffers, fields: Tensors, instructions: Tensors) -> tuple[Tensor, Buffers]:
         samples = replace(template, **fields)  # type: ignore[arg-type]
         logits, fresh = clients.network.forward_training(vector, buffers, samples.inputs)
-        return clients.method.objective(logits, samples, instructions), fresh
+        return clients.method.objective(logits, samples, instructions, clients.target), fresh
 
     return vmap(grad(loss, has_aux=True), in_dims=(0, 0, 0, None))
 

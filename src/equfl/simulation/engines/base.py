@@ -13,6 +13,7 @@ from equfl.core.protocol import ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Shards
 from equfl.core.vector import Buffers, Network
+from equfl.fairness.base import Notion
 from equfl.methods.base import Method, Tensors
 from equfl.training.base import Training
 
@@ -39,6 +40,7 @@ class Clients:
     training: Training
     method: Method
     seed: Seed
+    target: Notion
 
     def shuffler(self, round: int, client: int) -> torch.Generator:
         """The generator of a client's batches in a round: the same for every engine."""

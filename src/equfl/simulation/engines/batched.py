@@ -92,6 +92,7 @@ def in_chunks(clients: Clients, rung: "Packed | Vmapped") -> Trainer:
 
     def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
         assert isinstance(clients.training, SGD)
+        rung.weigh(instructions)
         order = busiest_first(clients, clients.training, ids)
         answers = Answers(
             state.vector.new_empty(len(ids), len(state.vector)),

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from equfl.core.protocol import ServerState
-from equfl.methods.base import Tensors
+from equfl.methods.base import Tensors, weighed
 from equfl.simulation.engines.base import Answers, Clients, Engine, Trainer, stack
 
 
@@ -17,12 +17,12 @@ class Serial(Engine, name="serial"):
 
     def load(self, clients: Clients) -> Trainer:
         def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
-            objective = partial(clients.method.objective, instructions=instructions)
+            objective = partial(clients.method.objective, instructions=instructions, target=clients.target)
             answers = [
                 clients.training.train(
                     state.vector,
                     state.buffers,
-                    clients.shards[client],
+                    weighed(clients.method, clients.shards[client], instructions),
                     network=clients.network,
                     objective=objective,
                     generator=clients.shuffler(state.round + 1, client),

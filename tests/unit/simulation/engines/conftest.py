@@ -7,6 +7,7 @@ import torch
 
 from equfl.core.random import Seed
 from equfl.core.samples import Samples, Shards
+from equfl.fairness.demographic_parity import DemographicParity
 from equfl.methods.base import Method
 from equfl.methods.fedavg import FedAvg
 from equfl.models.base import Model
@@ -38,6 +39,7 @@ def clients() -> Callable[..., Clients]:
             training or SGD(batch_size=4),
             method or FedAvg(),
             Seed(1),
+            DemographicParity(),
         )
 
     return build

@@ -34,7 +34,7 @@ class Dropping(Model):
 class Branching(Method):
     name = "branching"
 
-    def objective(self, logits, samples, instructions):
+    def objective(self, logits, samples, instructions, target):
         return logits.mean() if logits.sum() > 0 else logits.square().mean()
 
 
