@@ -13,7 +13,12 @@ from equfl.data.toy import Toy
 from equfl.fairness.base import Notion
 from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.methods.base import Method
+from equfl.methods.equfl_feedback import EquFLFeedback
+from equfl.methods.fairfed import FairFed
 from equfl.methods.fedavg import FedAvg
+from equfl.methods.fedfb import FedFB
+from equfl.methods.flinear import FLinear
+from equfl.methods.reweight import Reweight
 from equfl.models.mlp import MLP
 from equfl.simulation.engines.base import Engine
 from equfl.simulation.engines.batched import Batched
@@ -34,6 +39,14 @@ def quick(method: type[Method]) -> Method:
 
 
 METHODS = [quick(method) for method in known(Method).values()]
+VARIANTS = [
+    Reweight(scope="global"),
+    FLinear(scope="global"),
+    FedFB(statistic="zero_one"),
+    FairFed(form="exp"),
+    replace(quick(EquFLFeedback), least_clients=3),
+]
+"""Settings with which other things leave the client, or other state is kept."""
 
 
 def run(method: Method, target: Notion | None = None, engine: Engine | None = None, **settings):
@@ -53,7 +66,7 @@ def run(method: Method, target: Notion | None = None, engine: Engine | None = No
     )
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", [*METHODS, *VARIANTS], ids=str)
 class TestMethod:
     def test_the_same_seed_gives_the_same_run_and_another_seed_another(self, method):
         first, again, other = run(method), run(method), run(method, seed=1)
@@ -95,7 +108,7 @@ class TestMethod:
         monkeypatch.setattr(type(method), "survey", surveys)
         monkeypatch.setattr(type(method), "report", reports)
         vector = run(method)[-1][1].vector
-        sizes = {"parameters": len(vector), "labels": 2, "groups": 2}
+        sizes = {"parameters": len(vector), "inputs": 7, "labels": 2, "groups": 2}
         sizes |= {name: value for name, value in vars(method).items() if isinstance(value, int)}
         declared = {one.name: one for one in method.leaves()}
         assert len(declared) == len(method.leaves())
@@ -107,6 +120,26 @@ class TestMethod:
             assert sent == wanted
         constant = {one.name for one in declared.values() if one.when == "each round"}
         assert all(constant <= set(answer) for answer in reports.answers)
+
+    def test_where_the_server_sees_only_sums_it_ends_with_the_same_model_or_is_refused_with_the_reason(self, method):
+        if all(one.only_sum for one in method.leaves()):
+            secret, plain = run(method, secure_sum=True)[-1][1], run(method)[-1][1]
+            torch.testing.assert_close(secret.vector, plain.vector, rtol=1e-4, atol=1e-5)
+        else:
+            with pytest.raises(ConfigError, match=f"secure_sum with method = {method.name}, which must see each"):
+                run(method, secure_sum=True)
+
+    def test_what_needs_only_sums_is_given_nothing_else(self, method, monkeypatch):
+        if not all(one.only_sum for one in method.leaves()):
+            return
+        seen = []
+        step = type(method).step
+        monkeypatch.setattr(type(method), "step", lambda self, *given: (seen.append(given[1]), step(self, *given))[1])
+        run(method, secure_sum=True)
+        assert len(seen) == ROUNDS
+        for cohort in seen:
+            assert len(cohort.updates) == len(cohort.shares) == 1
+            assert all(len(values) == 1 for values in cohort.reports.values())
 
 
 def has_form(method: Method, target: Notion) -> bool:

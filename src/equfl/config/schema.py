@@ -8,7 +8,7 @@ from equfl.core.component import find
 from equfl.core.errors import ConfigError
 from equfl.data.base import Dataset
 from equfl.fairness.base import Notion
-from equfl.methods.base import Method, check_pair
+from equfl.methods.base import Method, check_pair, check_sums
 from equfl.models.base import Model
 from equfl.simulation.engines.base import Engine
 from equfl.training.base import Training
@@ -41,6 +41,8 @@ class RunConfig:
     seed: int = 0
     participation: float = 1.0
     """Share of the clients that take part in a round."""
+    secure_sum: bool = False
+    """The server sees nothing but sums over the clients; methods and rules that must see single clients are refused."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the last round is always evaluated."""
     baseline: bool = True
@@ -57,6 +59,8 @@ class RunConfig:
             _demand(getattr(self, name) >= 1, name, getattr(self, name), "a whole number of at least 1")
         _demand(0 < self.participation <= 1, "participation", self.participation, "a share above 0, at most 1")
         check_pair(self.method, self.aggregation)
+        if self.secure_sum:
+            check_sums(self.method, self.aggregation)
 
 
 def _demand(holds: bool, name: str, value: object, wanted: str) -> None:

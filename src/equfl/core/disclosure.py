@@ -14,7 +14,7 @@ class Disclosure:
     what: str
     """What it is, in words."""
     shape: tuple[str, ...] = ()
-    """Its dimensions: ``parameters``, ``labels``, ``groups`` or a setting of the method. None: one number."""
+    """Its dimensions: ``parameters``, ``inputs``, ``labels``, ``groups`` or a setting of the method."""
     when: Literal["once", "each round", "when asked"] = "each round"
     """``once`` is before the first round; ``when asked`` is in the rounds in which the instructions ask for it."""
     only_sum: bool = True

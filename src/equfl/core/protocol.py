@@ -32,7 +32,10 @@ class ServerState:
 
 @dataclass(frozen=True)
 class Cohort:
-    """The answers of a round's participants, sorted by client before anything is added up."""
+    """The answers of a round's participants, sorted by client before anything is added up.
+
+    Where the server sees nothing but sums (``equfl.core.secure_sum``), all of them are one row, the sum, of share 1.
+    """
 
     ids: tuple[int, ...]
     updates: Updates

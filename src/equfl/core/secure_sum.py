@@ -63,7 +63,7 @@ def secure_total(rows: Tensor) -> Float[Tensor, "..."]:
     return opened(fixed(rows, clients=len(rows)).sum(dim=0))
 
 
-def summed(cohort: Cohort, sent: Buffers) -> Cohort:
+def summed(cohort: Cohort, *, sent: Buffers) -> Cohort:
     """All that the server gets to see of a cohort: one row, the sum; and who took part.
 
     Updates are added up by share, so that ``shares @ updates`` is what it was; reports are added up as they are.
@@ -75,6 +75,7 @@ def summed(cohort: Cohort, sent: Buffers) -> Cohort:
         cohort,
         updates=secure_total(shares.double().unsqueeze(1) * updates.double()).to(updates).unsqueeze(0),
         shares=shares.new_ones(1),
+        rows=(sum(cohort.rows),),
         buffers={name: value if value.is_floating_point() else sent[name] for name, value in cohort.buffers.items()},
         reports={name: secure_total(values).unsqueeze(0) for name, values in cohort.reports.items()},
     )

@@ -141,6 +141,23 @@ def check_pair(method: Method, aggregation: Aggregation) -> None:
         )
 
 
+def check_sums(method: Method, aggregation: Aggregation) -> None:
+    """Refuse what must see single clients where the server sees nothing but sums over them."""
+    single = [one.what for one in method.leaves() if not one.only_sum]
+    if single:
+        raise ConfigError(
+            f"secure_sum with method = {method.name}, which must see each client's {' and '.join(single)}",
+            wanted="a method that needs only sums, such as 'equfl' or 'fedavg'",
+            remedy="'equfl describe privacy' says which do; or leave secure_sum off",
+        )
+    if not aggregation.sums_only:
+        raise ConfigError(
+            f"secure_sum with aggregation = {aggregation.name}, which must see each client's update",
+            wanted="a rule that needs only their sum, such as 'mean'",
+            remedy="A rule cannot judge clients whom it does not see: leave secure_sum off, or choose 'mean'",
+        )
+
+
 def demand_known(method: Method, target: Notion, known: tuple[type[Notion], ...], why: str) -> None:
     """Refuse a target of which the method has no form for some part."""
     if not all(isinstance(part, known) for part in target.parts()):

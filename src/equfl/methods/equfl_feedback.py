@@ -16,6 +16,7 @@ from equfl.calibration.feedback import certain_loss, credible, integrated, measu
 from equfl.calibration.problem import Problem, accuracy_of, caution_of, synthetic_margins, synthetic_rates, tables_of
 from equfl.calibration.smoothing import Smoothing
 from equfl.core.arrays import Counts, Vector
+from equfl.core.disclosure import Disclosure
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
@@ -64,6 +65,11 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
                     wanted=f"a number from {least} to {most}" if most < inf else f"{least} or more",
                     remedy="See 'equfl describe equfl_feedback'",
                 )
+
+    def leaves(self) -> tuple[Disclosure, ...]:
+        shape = ("labels", "labels", "groups")
+        counts = Disclosure("counts", "training rows by prediction, label and group", shape, "when asked")
+        return (*super().leaves(), counts)
 
     def instruct(self, state: ServerState, context: RoundContext) -> Tensors:
         return {"count": torch.ones(())} if self._counts(context.round, context) else {}
@@ -161,6 +167,8 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
             return None, {"feedback/clients": 0.0, "feedback/held": 1.0}
         good = credible(counts, cohort.rows)
         told = {"feedback/clients": float(good.sum()), "feedback/not_credible": float((~good).sum())}
-        if good.sum() < self.least_clients:
+        # One row from several clients is their sum, which is all that the server sees of them.
+        voices = len(cohort.ids) * len(good.nonzero()) / max(1, len(good))
+        if voices < self.least_clients:
             return None, {**told, "feedback/held": 1.0}
         return split_by_class(counts[good].sum(dim=0).clamp(min=0)).to(state.vector), told

@@ -81,7 +81,8 @@ class PostProcessing(Method, name="post_processing"):
         counts = cohort.reports["scores"].sum(dim=0)
         chances = best_thresholds(counts, context.target.parts(), allowed=self.allowed).to(state.vector.device)
         lots = torch.randint(2**62, (), generator=context.generator("lots"))
-        still = torch.zeros_like(state.vector)
+        # The rule does its work as in every round, so that the record says whom it trusts; nothing of it is taken.
+        still = 0 * context.aggregate(cohort.updates, cohort.shares)
         state = self.advance(state, cohort, still, **{"thresholds/chances": chances, "thresholds/lots": lots})
         return state, {
             "thresholds/groups_without_rows": float((counts.sum(dim=(0, 2)) == 0).sum()),

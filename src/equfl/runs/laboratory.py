@@ -95,6 +95,7 @@ class Laboratory:
             rounds=config.rounds,
             seed=config.seed,
             participation=config.participation,
+            secure_sum=config.secure_sum,
             evaluate_every=config.evaluate_every,
             state=None if state is None else on_device(state, self.device),
             progress=watch.working,

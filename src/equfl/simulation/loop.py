@@ -12,11 +12,12 @@ from equfl.core.errors import CohortError
 from equfl.core.gathering import gather
 from equfl.core.protocol import Diagnostics, RoundContext, RoundRecord, ServerState
 from equfl.core.random import Seed
+from equfl.core.secure_sum import summed
 from equfl.core.vector import Network
 from equfl.data.base import Federation, Progress
 from equfl.fairness.base import Notion
 from equfl.fairness.score import score
-from equfl.methods.base import Method, Tensors, changes, check_pair
+from equfl.methods.base import Method, Tensors, changes, check_pair, check_sums
 from equfl.models.base import Model
 from equfl.simulation.clientside import predicted, prepared, shown, surveyed
 from equfl.simulation.engines.base import Clients, Engine
@@ -39,6 +40,7 @@ def simulate(
     rounds: int,
     seed: int = 0,
     participation: float = 1.0,
+    secure_sum: bool = False,
     evaluate_every: int = 1,
     state: ServerState | None = None,
     progress: Progress = lambda task, done, total: None,
@@ -50,9 +52,14 @@ def simulate(
 
     A participant whose update is not finite is left out of its round. A round in which no update can be used leaves the
     model as it is; so many of them in a row that nothing will come any more are an error.
+
+    With ``secure_sum`` the server is given the sum over the participants, and nothing of any single one. Who would send
+    what is not finite knows it, and stays out of the sum.
     """
     check_pair(method, aggregation)
     method.check(target)
+    if secure_sum:
+        check_sums(method, aggregation)
     seeds = Seed(seed)
     network = model.network(federation.schema.shape, len(federation.schema.classes))
     totals = surveyed(method, federation.train)
@@ -96,6 +103,8 @@ def simulate(
             buffers=answers.buffers,
             reports=_reports(clients, state, ids, instructions),
         )
+        if secure_sum and cohort.ids:
+            cohort = summed(cohort, sent=state.buffers)
         tally.usable = cohort.ids
         diagnostics: Diagnostics = {}
         if cohort.ids:

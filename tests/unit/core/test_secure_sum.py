@@ -62,14 +62,15 @@ def cohort() -> Cohort:
         ids=IDS,
         updates=rows().float(),
         shares=torch.tensor([0.1, 0.2, 0.3, 0.4]),
+        rows=(10.0, 20.0, 30.0, 40.0),
         buffers={"mean": torch.tensor([0.5]), "steps": torch.tensor(70)},
         reports={"counts": torch.arange(8.0).view(4, 2)},
     )
 
 
 def test_the_server_gets_one_row_from_which_nobodys_can_be_told():
-    seen = summed(cohort(), {"mean": torch.tensor([0.0]), "steps": torch.tensor(20)})
-    assert seen.ids == IDS
+    seen = summed(cohort(), sent={"mean": torch.tensor([0.0]), "steps": torch.tensor(20)})
+    assert (seen.ids, seen.rows) == (IDS, (100.0,))
     assert seen.updates.shape == (1, 500)
     assert seen.reports["counts"].tolist() == [[12, 16]]
     torch.testing.assert_close(seen.shares @ seen.updates, cohort().shares @ cohort().updates)
@@ -77,10 +78,10 @@ def test_the_server_gets_one_row_from_which_nobodys_can_be_told():
     moved = cohort().updates.double()
     moved[0] += 4.0
     moved[3] -= 1.0
-    other = summed(replace(cohort(), updates=moved.float()), {"steps": torch.tensor(20)})
+    other = summed(replace(cohort(), updates=moved.float()), sent={"steps": torch.tensor(20)})
     torch.testing.assert_close(other.updates, seen.updates)
 
 
 def test_counters_which_are_no_sums_stay_as_they_were_sent_out():
-    seen = summed(cohort(), {"mean": torch.tensor([0.0]), "steps": torch.tensor(20)})
+    seen = summed(cohort(), sent={"mean": torch.tensor([0.0]), "steps": torch.tensor(20)})
     assert seen.buffers == {"mean": torch.tensor([0.5]), "steps": torch.tensor(20)}

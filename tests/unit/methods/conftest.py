@@ -39,6 +39,8 @@ def cohort(server: ServerState) -> Callable[..., Cohort]:
 
     def make(clients: int = 3, **reports: torch.Tensor) -> Cohort:
         updates = torch.randn(clients, len(server.vector), generator=Seed(1).generator("updates"))
-        return Cohort(tuple(range(clients)), updates, torch.full((clients,), 1 / clients), reports=reports)
+        return Cohort(
+            tuple(range(clients)), updates, torch.full((clients,), 1 / clients), (10.0,) * clients, reports=reports
+        )
 
     return make

@@ -74,6 +74,21 @@ def test_evaluation_can_be_rarer_but_the_last_round_always_has_it():
     assert [bool(record.evaluation) for record in records] == [False, True, False, True, True]
 
 
+def test_with_secure_sums_fedavg_is_what_it_was_and_a_rule_that_judges_clients_is_refused():
+    plain, secret = run(), run(secure_sum=True)
+    torch.testing.assert_close(secret[-1][1].vector, plain[-1][1].vector, rtol=1e-6, atol=1e-7)
+    assert [record.participants for record, _ in secret] == [record.participants for record, _ in plain]
+
+    with pytest.raises(ConfigError, match="secure_sum with aggregation = judging, which must see each client's update"):
+        run(aggregation=Judging(), secure_sum=True)
+
+
+@dataclass(frozen=True)
+class Judging(Mean):
+    name = "judging"
+    sums_only = False
+
+
 def test_the_loop_yields_each_round_before_it_computes_the_next():
     rounds = simulate(
         Toy(clients=2, rows=20).load(),
