@@ -22,7 +22,7 @@ MAY = {
     "aggregation": {"core"},
     "synthesis": {"core"},
     "calibration": {"core", "fairness"},
-    "training": {"core"},
+    "training": {"core", "privacy"},
     "models": {"core"},
     "methods": {*PURE},
     "data": {"core", "fairness.neighbours"},
@@ -48,6 +48,7 @@ PACKAGES = {
     "tomli_w": {"config"},
     "rich": {"cli"},
     "tyro": {"cli"},
+    "dp_accounting": {"privacy"},
 }
 """Package of others -> the rooms that may import it: who swaps one looks nowhere else."""
 

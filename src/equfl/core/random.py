@@ -4,10 +4,14 @@ A generator depends on nothing that happened before, so a resumed run draws the 
 stopped, clients may be trained in any order, and no generator state is ever saved.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import torch
+
+Draws = Callable[[str], torch.Generator]
+"""Purpose -> the generator for it, where round and client are settled."""
 
 
 @dataclass(frozen=True)

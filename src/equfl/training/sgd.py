@@ -1,14 +1,15 @@
 """Plain mini-batch gradient descent, as every client of the paper runs it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import torch
 from torch import Tensor
 
-from equfl.core.arrays import Vector
+from equfl.core.arrays import Updates, Vector
 from equfl.core.errors import ConfigError
+from equfl.core.random import Draws
 from equfl.core.samples import Samples
 from equfl.core.vector import Buffers, Network
 from equfl.training.base import Objective, Training
@@ -45,10 +46,19 @@ class SGD(Training, name="sgd"):
     def steps(self, rows: int) -> int:
         return self.epochs * ceil(rows / self.batch_size) if self.batches is None else self.batches
 
-    def permutations(self, rows: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """One order of the rows per epoch, drawn one after another; the engines share this, so they agree."""
-        for _ in range(ceil(self.steps(rows) / ceil(rows / self.batch_size))):
-            yield torch.randperm(rows, generator=generator)
+    def passes(self, rows: int) -> int:
+        """How many passes over that many rows are begun in a round."""
+        return ceil(self.steps(rows) / ceil(rows / self.batch_size))
+
+    def permutations(self, rows: int, generator: Draws) -> Iterator[Tensor]:
+        """One order of the rows per pass, drawn one after another; the engines share this, so they agree."""
+        shuffle = generator("shuffle")
+        for _ in range(self.passes(rows)):
+            yield torch.randperm(rows, generator=shuffle)
+
+    def released(self, gradients: Updates, noise: Sequence[torch.Generator]) -> Updates:
+        """What is descended of some clients' batch gradients: all of it. Private trainings clip and add noise here."""
+        return gradients
 
     def train(
         self,
@@ -58,8 +68,9 @@ class SGD(Training, name="sgd"):
         *,
         network: Network,
         objective: Objective,
-        generator: torch.Generator,
+        generator: Draws,
     ) -> tuple[Vector, Buffers]:
+        noise = [generator("noise")]
         remaining = self.steps(len(samples))
         for order in self.permutations(len(samples), generator):
             for index in order.to(samples.inputs.device).split(self.batch_size)[:remaining]:
@@ -67,6 +78,6 @@ class SGD(Training, name="sgd"):
                 point = vector.detach().requires_grad_()
                 logits, buffers = network.forward_training(point, buffers, batch.inputs)
                 (gradient,) = torch.autograd.grad(objective(logits, batch), point)
-                vector = vector - self.learning_rate * gradient
+                vector = vector - self.learning_rate * self.released(gradient.unsqueeze(0), noise)[0]
                 remaining -= 1
         return vector, buffers

@@ -1,4 +1,5 @@
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -43,7 +44,7 @@ def test_with_the_mean_a_round_is_the_weighted_average_of_the_local_models():
             samples,
             network=network,
             objective=lambda logits, batch: FedAvg().objective(logits, batch, {}, DemographicParity()),
-            generator=Seed(0).generator("shuffle", round=2, client=client),
+            generator=partial(Seed(0).generator, round=2, client=client),
         )[0]
         for client, samples in enumerate(federation.train)
     ]

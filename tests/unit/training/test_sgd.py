@@ -28,8 +28,8 @@ def federated():
 
 def train(training, federated, objective=mean_loss):
     samples, network, vector, buffers = federated
-    shuffle = Seed(1).generator("shuffle")
-    return training.train(vector, buffers, samples, network=network, objective=objective, generator=shuffle)[0]
+    draws = Seed(1).generator
+    return training.train(vector, buffers, samples, network=network, objective=objective, generator=draws)[0]
 
 
 def test_one_epoch_equals_torchs_own_optimiser_on_the_same_batches(federated):

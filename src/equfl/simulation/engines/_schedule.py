@@ -97,7 +97,7 @@ def shuffled(
     table = timetable(training, sizes)
     orders = []
     for client, size, filling in zip(ids, sizes, table.fillings, strict=True):
-        for order in training.permutations(size, clients.shuffler(round, client)):
+        for order in training.permutations(size, clients.draws(round, client)):
             orders += [order, filling]
     batches = torch.cat(orders).view(-1, min(training.batch_size, max(sizes))).index_select(0, table.chosen)
     starts = torch.tensor([clients.shards.starts[client] for client in ids])

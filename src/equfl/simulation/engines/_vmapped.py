@@ -16,6 +16,7 @@ from equfl.core.vector import Buffers
 from equfl.methods.base import Tensors, weighed
 from equfl.simulation.engines._schedule import shuffled
 from equfl.simulation.engines.base import Answers, Clients
+from equfl.training.noisy_sgd import NoisySGD
 from equfl.training.sgd import SGD
 
 Gradient = Callable[[Tensor, Tensors, Tensors, Tensors], tuple[Tensor, Tensors]]
@@ -45,7 +46,8 @@ class Vmapped:
     @staticmethod
     def obstacle(clients: Clients) -> str:
         """Why these clients cannot be trained this way; empty if only a trial can tell."""
-        return "" if type(clients.training) is SGD else f"training {clients.training.name!r}"
+        known = type(clients.training) in (SGD, NoisySGD)
+        return "" if known else f"training {clients.training.name!r}"
 
     def trial(self, state: ServerState, instructions: Tensors) -> str:
         """Why a step of two clients fails, the first line of the error; from one that works, how many fit at once.
@@ -78,12 +80,14 @@ class Vmapped:
         vectors, buffers = out.vectors, out.buffers
         for start, values in ((state.vector, vectors), *((state.buffers[name], buffers[name]) for name in buffers)):
             values.copy_(start)
+        noise = [self.clients.draws(state.round + 1, client)("noise") for client in ids]
         for step, rows in zip(*shuffled(self.clients, self.training, ids, round=state.round + 1), strict=True):
             lines = rows.view(step.count, step.width)
             for group, size in step.alike():
                 here = {name: value[group] for name, value in buffers.items()}
                 fields = self._fields(lines[group, :size].reshape(-1), group.stop - group.start)
                 gradients, fresh = self._gradient(vectors[group], here, fields, instructions)
+                gradients = self.training.released(gradients, noise[group])
                 vectors[group].sub_(gradients, alpha=self.training.learning_rate)
                 for name, value in fresh.items():
                     buffers[name][group] = value

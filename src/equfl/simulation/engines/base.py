@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from equfl.core.arrays import Updates
 from equfl.core.component import Component
 from equfl.core.protocol import ServerState
-from equfl.core.random import Seed
+from equfl.core.random import Draws, Seed
 from equfl.core.samples import Shards
 from equfl.core.vector import Buffers, Network
 from equfl.fairness.base import Notion
@@ -42,9 +43,9 @@ class Clients:
     seed: Seed
     target: Notion
 
-    def shuffler(self, round: int, client: int) -> torch.Generator:
-        """The generator of a client's batches in a round: the same for every engine."""
-        return self.seed.generator("shuffle", round=round, client=client)
+    def draws(self, round: int, client: int) -> Draws:
+        """The generators of a client in a round: the same for every engine."""
+        return partial(self.seed.generator, round=round, client=client)
 
 
 Trainer = Callable[[ServerState, Sequence[int], Tensors], Answers]

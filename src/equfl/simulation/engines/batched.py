@@ -6,19 +6,20 @@ is trained, so there is a ladder of rungs, and the fastest one that applies is t
 ==========  ==============================  ====================================  =========================
 rung        models                          objectives                            training
 ==========  ==============================  ====================================  =========================
-``packed``  linear layers with ReLU         the plain one, with or without        ``sgd``, hard labels
-            between                         importance weights
-``vmap``    whatever ``torch.func.vmap``    whatever ``torch.func.vmap`` can map  ``sgd``
+``packed``  linear layers with ReLU         the plain one, with or without        ``sgd`` and ``dp_sgd``,
+            between                         importance weights                    hard labels
+``vmap``    whatever ``torch.func.vmap``    whatever ``torch.func.vmap`` can map  ``sgd`` and ``noisy_sgd``
             can map, batch norm included
 ``serial``  any                             any                                   any
 ==========  ==============================  ====================================  =========================
 
 ``vmap`` cannot map what looks into its tensors (``.item()``, ``if loss > 1``) or draws random numbers (dropout); that
-shows in a trial step before the first round, and such a run is trained by ``serial``.
+shows in a trial step before the first round, and such a run is trained by ``serial``. With ``noisy_update``, the
+training inside chooses the rung, and all clients' updates are clipped and noised together.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
@@ -27,10 +28,13 @@ import torch
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import ServerState
 from equfl.methods.base import Tensors
+from equfl.simulation.engines._clipped import Clipped
 from equfl.simulation.engines._packed import Packed
 from equfl.simulation.engines._schedule import busiest_first
 from equfl.simulation.engines.base import Answers, Clients, Engine, Trainer
 from equfl.simulation.engines.serial import Serial
+from equfl.training.dp_sgd import DPSGD
+from equfl.training.noisy_update import NoisyUpdate
 from equfl.training.sgd import SGD
 
 if TYPE_CHECKING:
@@ -47,11 +51,14 @@ class Batched(Engine, name="batched"):
     """Budget for what training needs beside the rows and the answers; clients are trained in chunks that fit it."""
 
     def load(self, clients: Clients) -> Trainer:
+        if isinstance(clients.training, NoisyUpdate):
+            return released(clients, self.load(replace(clients, training=clients.training.local)))
         memory = self.memory_mb * 2**20
         if self.rung in ("auto", "packed"):
-            obstacle = Packed.obstacle(clients)
+            packed = Clipped if isinstance(clients.training, DPSGD) else Packed
+            obstacle = packed.obstacle(clients)
             if not obstacle:
-                return in_chunks(clients, Packed(clients, memory))
+                return in_chunks(clients, packed(clients, memory))
             self._demand("packed", obstacle)
         if self.rung in ("auto", "vmap"):
             # Loading what 'vmap' needs takes a second, which most runs can do without.
@@ -87,7 +94,19 @@ class Batched(Engine, name="batched"):
             )
 
 
-def in_chunks(clients: Clients, rung: "Packed | Vmapped") -> Trainer:
+def released(clients: Clients, train: Trainer) -> Trainer:
+    """Train, then let out what ``noisy_update`` lets out."""
+
+    def train_and_release(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:
+        assert isinstance(clients.training, NoisyUpdate)
+        answers = train(state, ids, instructions)
+        draws = [clients.draws(state.round + 1, client) for client in ids]
+        return replace(answers, vectors=clients.training.release(state.vector, answers.vectors, draws))
+
+    return train_and_release
+
+
+def in_chunks(clients: Clients, rung: "Clipped | Packed | Vmapped") -> Trainer:
     """Train as many at a time as the rung says fit, the busiest first."""
 
     def train(state: ServerState, ids: Sequence[int], instructions: Tensors) -> Answers:

@@ -25,7 +25,7 @@ class Serial(Engine, name="serial"):
                     weighed(clients.method, clients.shards[client], instructions),
                     network=clients.network,
                     objective=objective,
-                    generator=clients.shuffler(state.round + 1, client),
+                    generator=clients.draws(state.round + 1, client),
                 )
                 for client in ids
             ]

@@ -14,7 +14,7 @@ def one_by_one(clients, client, round):
     size = clients.shards.sizes[client]
     batches = [
         batch
-        for order in clients.training.permutations(size, clients.shuffler(round, client))
+        for order in clients.training.permutations(size, clients.draws(round, client))
         for batch in order.split(clients.training.batch_size)
     ]
     return [batch + clients.shards.starts[client] for batch in batches[: clients.training.steps(size)]]
