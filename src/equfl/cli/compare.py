@@ -15,7 +15,7 @@ def compare(folders: Annotated[Positional[tuple[str, ...]], option("DIR")], /) -
         folders: The runs' folders.
     """
     from equfl.cli.screen import Part, Screen
-    from equfl.cli.words import bias, bias_change, percent, points
+    from equfl.cli.words import bias, bias_change, percent, points, privacy
     from equfl.core.errors import ConfigError
     from equfl.runs.reading import finished_result
 
@@ -30,9 +30,13 @@ def compare(folders: Annotated[Positional[tuple[str, ...]], option("DIR")], /) -
     for result in results:
         symbols |= result["symbols"]
     rows: list[list[Part]] = []
+    private: list[tuple[str, str]] = []
     for label, result in zip(_labels(folders, results), results, strict=True):
         pooled = {name: result["bias"].get(name, {}).get("pooled") for name in symbols}
         rows.append([label, percent(result["accuracy"]), *map(bias, pooled.values())])
+        # A line of its own: what is guaranteed, and to whom, is not one number.
+        if result.get("privacy"):
+            private.append((label, privacy(result["privacy"])))
         if change := result["change"]:
             cells = [points(change["accuracy"]["pooled"]["value"]) + _mark(change["accuracy"]["pooled"])]
             for name in symbols:
@@ -42,6 +46,10 @@ def compare(folders: Annotated[Positional[tuple[str, ...]], option("DIR")], /) -
     screen = Screen()
     screen.table(("", "accuracy", *symbols.values()), rows)
     screen.blank()
+    if private:
+        screen.line(("Privacy", "bold"), indent=2)
+        screen.pairs(private, indent=4)
+        screen.blank()
     screen.line(("Bias on all test rows together. * beyond two standard errors: more than chance", "dim"), indent=2)
     return 0
 

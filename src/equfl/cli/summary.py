@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equfl.cli.screen import Part, Screen
-from equfl.cli.words import bias, bias_change, percent, points, spaced
+from equfl.cli.words import bias, bias_change, percent, points, privacy, spaced
 
 Result = Mapping[str, Any]
 """What ``result.json`` holds."""
@@ -30,6 +30,8 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: 
         screen.line((f"– {spaced(name)}: {reason}", "dim"), indent=2)
     _unusable(screen, result)
     screen.blank()
+    if result["privacy"]:
+        screen.line(f"Privacy:  {privacy(result['privacy'])}")
     _seconds(screen, result, lasted)
     screen.line("Files:    ", str(folder))
     for lead, command in _next(result, folder, again):

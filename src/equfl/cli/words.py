@@ -1,9 +1,13 @@
 """How numbers and names are spelled on the screen."""
 
-from typing import TypeGuard
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 UNKNOWN = "–"
 """Where nothing can be said."""
+
+MEANINGFUL = 20
+"""With a larger ε, whoever sees the run can be e^ε times as sure of a row as before: that is no promise any more."""
 
 
 def spaced(name: str) -> str:
@@ -26,6 +30,19 @@ def points(change: float | None) -> str:
 
 def bias_change(change: float | None) -> str:
     return _signed(change, 4) if _known(change) else UNKNOWN
+
+
+def privacy(guarantee: Mapping[str, Any]) -> str:
+    """What a run guarantees, and whether that is worth something."""
+    if guarantee["epsilon"] is None:
+        return f"none, because {guarantee['obstacle']}"
+    whom = {"row": "every row", "client": "every client with all its rows"}[guarantee["unit"]]
+    worth = " (too much to mean anything)" if guarantee["epsilon"] > MEANINGFUL else ""
+    return f"ε = {epsilon(guarantee['epsilon'])}{worth} at δ = {guarantee['delta']:g}, for {whom}"
+
+
+def epsilon(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}".replace(",", " ")
 
 
 def _known(value: float | None) -> TypeGuard[float]:

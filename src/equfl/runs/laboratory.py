@@ -22,6 +22,7 @@ from equfl.runs.stopwatch import Stopwatch
 from equfl.runs.store import Store
 from equfl.runs.watcher import Watcher
 from equfl.simulation.clientside import predicted, shown, surveyed
+from equfl.simulation.guarantee import guarantee
 from equfl.simulation.loop import simulate
 
 Records = tuple[RoundRecord, ...]
@@ -50,9 +51,19 @@ class Laboratory:
 
     def run(self, config: RunConfig, store: Store, hand_over: HandOver = lambda records, state: None) -> Run:
         """The config's rounds, those that are safe not once more, and the audit of the model they end with."""
+        model = config.model.network(self.federation.schema.shape, len(self.federation.schema.classes))
+        # Before the rounds, for it may ask for a package that is not installed.
+        privacy = guarantee(
+            self.federation.train,
+            method=config.method,
+            network=model,
+            training=config.training,
+            rounds=config.rounds,
+            seed=config.seed,
+            participation=config.participation,
+        )
         records, state = self._trained(config, store, hand_over)
         began = perf_counter()
-        model = config.model.network(self.federation.schema.shape, len(self.federation.schema.classes))
         test = shown(config.method, self.federation, surveyed(config.method, self.federation.train))
         predictions = predicted(config.method, model, state, test.pooled)
         audits = self._audits(predictions, Seed(config.seed))
@@ -65,6 +76,7 @@ class Laboratory:
             audits=audits,
             seconds=seconds(records, data=self.loading, audit=perf_counter() - began),
             folder=store.path,
+            privacy=privacy,
         )
 
     def compared(self, run: Run, baseline: Run) -> Run:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from equfl.core.protocol import RoundRecord, ServerState
 from equfl.data.base import Federation
 from equfl.fairness.audit import Audit
 from equfl.fairness.comparison import Change, Comparison
+from equfl.simulation.guarantee import Guarantee
 
 PHASES = ("data", "clients", "server", "synthesis", "evaluation", "audit", "files")
 """What the seconds of a run are divided into."""
@@ -38,6 +39,8 @@ class Run:
     """What each phase took; the baseline's are its own."""
     folder: Path | None
     """Where its files are, if anywhere."""
+    privacy: Guarantee | None = None
+    """What it guarantees to rows or clients, if its training adds noise."""
     baseline: "Run | None" = None
     """FedAvg with the same seed; the run itself if it is FedAvg; ``None`` if the config wants none."""
     change: Comparison | None = None
@@ -70,6 +73,7 @@ class Run:
                 name: {"pooled": number(bias.pooled.value), "client_mean": number(bias.client_mean)}
                 for name, bias in self.audit.bias.items()
             },
+            "privacy": _guaranteed(self.privacy),
             "baseline": None,
             "change": None,
             "clients": _totals(self.records),
@@ -101,6 +105,10 @@ def _totals(records: tuple[RoundRecord, ...]) -> dict[str, int]:
 def number(value: float) -> float | None:
     """The value as JSON knows it: null where nothing can be said."""
     return value if isfinite(value) else None
+
+
+def _guaranteed(privacy: Guarantee | None) -> dict[str, Any] | None:
+    return None if privacy is None else {**asdict(privacy), "epsilon": number(privacy.epsilon)}
 
 
 def _change(comparison: Comparison) -> dict[str, Any]:

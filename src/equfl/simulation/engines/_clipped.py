@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 from torch.nn.utils.rnn import pad_sequence
 
 from equfl.core.protocol import ServerState
-from equfl.methods.base import Tensors, changes
+from equfl.methods.base import Tensors, changes, weighed
 from equfl.privacy.noise import noisy, shrinking
 from equfl.simulation.engines._packed import is_perceptron
 from equfl.simulation.engines.base import Answers, Clients
@@ -26,6 +26,7 @@ class Clipped:
     def __init__(self, clients: Clients, memory: int) -> None:
         assert isinstance(clients.training, DPSGD)
         self.clients, self.training = clients, clients.training
+        self.samples = clients.shards.pooled
         layout = clients.network.layout
         units = sum(shape[0] for shape in layout.shapes[::2]) + layout.shapes[0][1]
         # A batch of twice the expected length is as good as the longest there is; a model, its noise and their sum.
@@ -41,6 +42,10 @@ class Clipped:
         if clients.shards.pooled.labels.is_floating_point():
             return "labels that are memberships"
         return "" if is_perceptron(clients.network.module) else "a model that is not linear layers with ReLU between"
+
+    def weigh(self, instructions: Tensors) -> None:
+        """Give the rows their weights of this round."""
+        self.samples = weighed(self.clients.method, self.clients.shards.pooled, instructions)
 
     def __call__(self, state: ServerState, ids: Sequence[int], instructions: Tensors, out: Answers) -> None:
         """Train some clients, who come busiest first."""
@@ -63,7 +68,7 @@ class Clipped:
 
     def _sums(self, vectors: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
         """The sums of the rows' clipped gradients, one line per client; shorter batches are filled up."""
-        samples = self.clients.shards.pooled.rows(index.flatten().to(vectors.device))
+        samples = self.samples.rows(index.flatten().to(vectors.device))
         parameters = list(self.clients.network.layout.unflatten(vectors).values())
         weights, biases = parameters[::2], parameters[1::2]
         layers = [samples.inputs.flatten(1).unflatten(0, index.shape)]
