@@ -12,6 +12,7 @@ from equfl.core.random import Seed
 from equfl.data.toy import Toy
 from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.methods.fedavg import FedAvg
+from equfl.methods.fedminmax import FedMinMax
 from equfl.models.mlp import MLP
 from equfl.privacy.accounting import epsilon
 from equfl.simulation.engines.batched import Batched
@@ -30,7 +31,7 @@ def run(training: Training, **settings):
     return list(
         simulate(
             settings.pop("federation"),
-            method=FedAvg(),
+            method=settings.pop("method", FedAvg()),
             target=EqualizedOdds(),
             notions=[EqualizedOdds()],
             training=training,
@@ -76,6 +77,13 @@ class TestTraining:
             run(small, federation=federation, engine=engine)[-1][1] for engine in (Serial(), Batched(memory_mb=1))
         ]
         torch.testing.assert_close(states[1].vector, states[0].vector)
+
+    def test_engines_agree_where_the_method_weighs_rows_anew_in_each_round(self, training):
+        # A weight scales a row's gradient before it is clipped, so what is always clipped cannot show it.
+        training = replace(training, clip=100.0) if training.protection(100, 1) else training
+        states = [run(training, method=FedMinMax(rate=3.0), engine=engine)[-1][1] for engine in (Serial(), Batched())]
+        torch.testing.assert_close(states[1].vector, states[0].vector)
+        assert not torch.equal(states[0].vector, run(training)[-1][1].vector)
 
     def test_the_global_model_is_left_as_it_was(self, training):
         (_, state), *_ = run(training)

@@ -16,6 +16,7 @@ from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
 from equfl.core.vector import Buffers, Network
 from equfl.fairness.base import Notion
+from equfl.privacy.release import Release
 
 Tensors = Mapping[str, Tensor]
 
@@ -48,6 +49,13 @@ class Method(Component, kind="method"):
     def leaves(self) -> tuple[Disclosure, ...]:
         """What a client sends, beginning with what it sends in FedAvg."""
         return UPDATE, ROWS
+
+    def noised(self) -> Mapping[str, Release]:
+        """Of what leaves the client beside the update, what has noise on it: its name, and all of the run's releases.
+
+        The noise is measured by what one row can change.
+        """
+        return {}
 
     def check(self, target: Notion) -> None:
         """Raise a ``ConfigError`` if the method has no form for the target."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Unit = Literal["row", "client"]
+
 
 @dataclass(frozen=True)
 class Release:
@@ -19,7 +21,7 @@ class Release:
 class Protection:
     """Whom a training protects, and from what."""
 
-    unit: Literal["row", "client"]
+    unit: Unit
     """What cannot be told apart: the data with and without one row, or with and without all rows of one client."""
     releases: tuple[Release, ...]
     """All that one such unit has a part in."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
 
 from equfl.core.disclosure import ROWS, UPDATE
 from equfl.core.random import Seed
@@ -11,6 +10,7 @@ from equfl.core.samples import Shards
 from equfl.core.vector import Network
 from equfl.methods.base import Method, changes
 from equfl.privacy.accounting import epsilon
+from equfl.privacy.release import Unit
 from equfl.simulation.loop import participants
 from equfl.training.base import Training
 
@@ -19,7 +19,7 @@ from equfl.training.base import Training
 class Guarantee:
     """(ε, δ)-differential privacy of all that the clients send in a run, at the client for whom it is weakest."""
 
-    unit: Literal["row", "client"]
+    unit: Unit
     """What cannot be told apart: the data with and without one row, or with and without all rows of one client."""
     epsilon: float
     """Infinite where there is no guarantee."""
@@ -46,9 +46,12 @@ def guarantee(
     first = training.protection(train.sizes[0], rounds)
     if first is None:
         return None
-    obstacle = _obstacle(method, network, first.unit)
+    noised = method.noised()
+    # Noise that hides one row in a count does not hide all rows of a client; noise that hides a client hides its rows.
+    unit = "row" if noised else first.unit
+    obstacle = _obstacle(method, network, unit)
     if obstacle:
-        return Guarantee(first.unit, inf, first.delta, obstacle)
+        return Guarantee(unit, inf, first.delta, obstacle)
     joined = Counter(
         client
         for number in range(1, rounds + 1)
@@ -56,13 +59,14 @@ def guarantee(
     )
     kinds = {(train.sizes[client], times) for client, times in joined.items()}
     protections = [protection for rows, times in kinds if (protection := training.protection(rows, times))]
-    weakest = max(epsilon(protection.releases, protection.delta) for protection in protections)
-    return Guarantee(first.unit, weakest, first.delta, "" if weakest < inf else "the training's noise is 0")
+    weakest = max(epsilon((*protection.releases, *noised.values()), first.delta) for protection in protections)
+    return Guarantee(unit, weakest, first.delta, "" if weakest < inf else "the training's noise is 0")
 
 
-def _obstacle(method: Method, network: Network, unit: Literal["row", "client"]) -> str:
+def _obstacle(method: Method, network: Network, unit: Unit) -> str:
     """What gives the rows away whatever the noise on the updates is; empty if nothing does."""
-    bare = [disclosure.what for disclosure in method.leaves() if disclosure.name not in (UPDATE.name, ROWS.name)]
+    hidden = {UPDATE.name, ROWS.name, *method.noised()}
+    bare = [disclosure.what for disclosure in method.leaves() if disclosure.name not in hidden]
     if bare:
         return f"{method.name!r} has the clients send {', and '.join(bare)} without noise"
     if unit == "row" and changes(method, "prepare"):

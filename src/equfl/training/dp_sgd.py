@@ -29,8 +29,8 @@ class DPSGD(SGD, name="dp_sgd"):
     sampling), so batches differ in length and may be empty; B is their expected length. The guarantee is for single
     rows: nobody, the server included, can tell the model trained with a row from the one trained without it.
 
-    The method's objective is taken of each row by itself. A model with batch norm has no gradient by rows and is
-    refused.
+    The method's objective is taken of each row by itself. A weight scales a row's gradient before it is clipped, so it
+    shows only in gradients that are short enough. A model with batch norm has no gradient by rows and is refused.
     """
 
     clip: float = 0.05

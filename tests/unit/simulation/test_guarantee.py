@@ -12,6 +12,7 @@ from equfl.methods.base import Method
 from equfl.methods.fedavg import FedAvg
 from equfl.models.mlp import MLP
 from equfl.privacy.accounting import epsilon
+from equfl.privacy.release import Release
 from equfl.simulation.guarantee import guarantee
 from equfl.training.dp_sgd import DPSGD
 from equfl.training.noisy_sgd import NoisySGD
@@ -31,6 +32,14 @@ class Telling(Method):
 
     def report(self, network, vector, buffers, samples, instructions):
         return {"mean": samples.inputs.mean()}
+
+
+@dataclass(frozen=True)
+class Noising(Telling):
+    name = "noising"
+
+    def noised(self):
+        return {"mean": Release(8.0, 1)}
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,15 @@ class TestEveryPrivateTraining:
     def test_statistics_of_batches_undo_it(self, training):
         module = nn.Sequential(nn.Flatten(), nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
         assert "statistics of its batches" in of(training, network=Network(module)).obstacle
+
+
+@pytest.mark.parametrize("training", [DPSGD(noise=4.0), NoisyUpdate(noise=4.0)], ids=lambda training: training.name)
+def test_statistics_with_noise_are_added_up_with_the_updates_for_the_single_row(training):
+    train = Toy(clients=1, rows=400).load().train
+    protection = training.protection(train.sizes[0], 20)
+    found = of(training, train=train, method=Noising())
+    assert found.unit == "row"
+    assert found.epsilon == epsilon((*protection.releases, Release(8.0, 1)), 1e-5) > of(training, train=train).epsilon
 
 
 def test_rows_that_depend_on_each_other_cannot_be_protected_one_by_one():
