@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from equfl.aggregation.base import Aggregation
@@ -84,8 +84,13 @@ def components(draw: Any, base: Any) -> Component:
 
 @st.composite
 def configs(draw: Any) -> RunConfig:
+    chosen = {slot: draw(components(base)) for slot, base in SLOTS.items()}
+    try:
+        RunConfig(**chosen)
+    except ConfigError:
+        reject()  # two that do not go together, each fine by itself
     return RunConfig(
-        **{slot: draw(components(base)) for slot, base in SLOTS.items()},
+        **chosen,
         rounds=draw(st.integers(1, 1000)),
         seed=draw(st.integers(0, 2**62)),
         participation=draw(st.floats(0.01, 1)),
