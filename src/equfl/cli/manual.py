@@ -1,8 +1,9 @@
 """The pages of ``equfl describe``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from equfl.cli.catalogue import Shelf, about, first_sentence
+from equfl.cli.disclosures import HEADER, by_group, declared, rules
 from equfl.cli.fields import Setting, settings
 from equfl.cli.screen import Screen
 from equfl.config.files import config_text
@@ -25,6 +26,7 @@ def contents(shelves: dict[str, Shelf]) -> None:
     screen.line("What one is and its settings:  ", ("equfl describe equfl", "cyan"))
     screen.line("The settings of a run:         ", ("equfl describe run", "cyan"))
     screen.line("The presets:                   ", ("equfl describe preset", "cyan"))
+    screen.line("What leaves a client:          ", ("equfl describe privacy", "cyan"))
 
 
 def kind(shelf: Shelf) -> None:
@@ -81,12 +83,39 @@ def one_preset(name: str) -> None:
         screen.line(line)
 
 
+def privacy() -> None:
+    """What leaves a client with every method, and who can do with sums."""
+    screen, everything, (sums, single) = Screen(), declared(), rules()
+    screen.line(("privacy", "bold"), "  what leaves a client, by the methods' own declarations")
+    screen.blank()
+    _columns(screen, [HEADER, *(row for one in everything for row in one.rows())])
+    screen.blank()
+    screen.prose(
+        "Where sums suffice, the method runs with secure_sum = true: its server sees the sum over the clients and "
+        "nothing of any single one."
+    )
+    screen.blank()
+    screen.prose(f"Rules that need only sums: {', '.join(sums)}.")
+    screen.prose(f"Rules that must see each client's update: {', '.join(single) or 'none'}.")
+    screen.prose(f"A prediction needs the person's group: {', '.join(by_group(everything))}.")
+    screen.blank()
+    screen.line("To see only sums:  ", ("equfl run quickstart --set secure_sum=true", "cyan"))
+
+
 def paragraphs(text: str) -> Iterator[str]:
     """The paragraphs of a docstring as running text; what is indented or a list keeps its lines."""
     for paragraph in filter(None, text.replace("``", "").split("\n\n")):
         lines = paragraph.splitlines()
         running = not any(line.startswith((" ", "- ", "* ", "=")) for line in lines)
         yield " ".join(lines) if running else paragraph
+
+
+def _columns(screen: Screen, rows: Sequence[Sequence[str]]) -> None:
+    """Words in columns, the first row being the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        words = "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
+        screen.line((words, "bold" if number == 0 else ""), indent=2)
 
 
 def _shelf(screen: Screen, shelf: Shelf) -> None:
