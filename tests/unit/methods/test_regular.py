@@ -19,7 +19,7 @@ def logits_for(samples):
 
 def fairness(samples, target, method=None):
     """What the method adds to the mean cross-entropy."""
-    method, logits = method or Regular(), logits_for(samples)
+    method, logits = method or Regular(weight=1.0), logits_for(samples)
     return method.objective(logits, samples, {}, target) - cross_entropy(logits, samples).mean()
 
 
