@@ -31,15 +31,24 @@ class FedGFT(Method, name="fedgft"):
     server sends ``push(y, a) = 2 weight sum_F F s n``, and a client adds the mean of ``push p`` to its batch's loss.
 
     It is ``regular`` with the bias of all instead of each client's own. Differs from the source, where F is asked for
-    before each round: here it is that of the model received one round earlier, and the first round is FedAvg's.
+    before each round: here it is that of the model received one round earlier, so the first round is FedAvg's. And the
+    push follows F gradually, ``push <- (1 - follow) push + follow * 2 weight sum_F F s n``: it stands still while
+    clients train, so with an epoch of steps per round a push that jumps overshoots, further each time. Where they come
+    to rest, both are the same.
     """
 
     weight: float = 5.0
     """Weight of the squared gaps, the paper's λ."""
+    follow: float = 0.05
+    """How much of what the last reports ask for is taken over in a round; 1 is the source's jump."""
 
     def __post_init__(self) -> None:
-        if self.weight < 0:
-            raise ConfigError(f"method.weight = {self.weight}", wanted="0 or more", remedy="The default is 5")
+        if self.weight < 0 or not 0 < self.follow <= 1:
+            raise ConfigError(
+                f"method.weight = {self.weight}, method.follow = {self.follow}",
+                wanted="0 or more, and a share above 0",
+                remedy="The defaults are 5 and 0.05",
+            )
 
     def check(self, target: Notion) -> None:
         demand_known(
@@ -58,8 +67,7 @@ class FedGFT(Method, name="fedgft"):
 
     def instruct(self, state: ServerState, context: RoundContext) -> Tensors:
         demand_two_labels(len(context.schema.classes))
-        nothing = state.vector.new_zeros(2, len(context.schema.groups), dtype=torch.float64)
-        return {"push": state.memory.get("fedgft/push", nothing)}
+        return {"push": _push(state, len(context.schema.groups))}
 
     def objective(self, logits: Logits, samples: Samples, instructions: Tensors, target: Notion) -> Tensor:
         loss = super().objective(logits, samples, instructions, target)
@@ -77,13 +85,18 @@ class FedGFT(Method, name="fedgft"):
         rows, positive = cohort.reports["present_cells"].sum(dim=0), cohort.reports["positive"].sum(dim=0)
         contrasts = torch.cat([_contrasts(part, rows) for part in context.target.parts()])
         gaps = torch.einsum("fya,ya->f", contrasts, rate(positive, rows))
-        push = 2 * self.weight * torch.einsum("f,fya->ya", gaps, rate(contrasts, rows.expand_as(contrasts)))
+        wanted = 2 * self.weight * torch.einsum("f,fya->ya", gaps, rate(contrasts, rows.expand_as(contrasts)))
+        push = torch.lerp(_push(state, rows.shape[1]), wanted * rows.sum(), self.follow)
         told = {
             "fedgft/largest_gap": gaps.abs().max().item() if len(gaps) else float("nan"),
             "fedgft/empty_cells": float((rows == 0).sum()),
         }
-        memory = {**state.memory, "fedgft/push": push * rows.sum()}
+        memory = {**state.memory, "fedgft/push": push}
         return replace(state, memory=memory), {**diagnostics, **told}
+
+
+def _push(state: ServerState, groups: int) -> CellTable:
+    return state.memory.get("fedgft/push", state.vector.new_zeros(2, groups, dtype=torch.float64))
 
 
 def _contrasts(notion: Notion, rows: CellTable) -> Float[Tensor, "gaps labels groups"]:

@@ -43,7 +43,7 @@ def steered(method, server, context, cohort, clients, target):
 def test_the_clients_gradients_add_up_to_that_of_the_federations_penalised_loss(
     rows, server, context, cohort, cells, target
 ):
-    samples, method = rows(cells), FedGFT(weight=3.0)
+    samples, method = rows(cells), FedGFT(weight=3.0, follow=1.0)
     clients = [samples.rows(slice(0, None, 2)), samples.rows(slice(1, None, 2))]
     instructions, _ = steered(method, server, context, cohort, clients, target)
     point = server.vector.clone().requires_grad_()
@@ -56,6 +56,22 @@ def test_the_clients_gradients_add_up_to_that_of_the_federations_penalised_loss(
     (gradient,) = torch.autograd.grad(ours, point)
     (expected,) = torch.autograd.grad(penalised(method, context.network, point, samples, target), point)
     torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_push_follows_the_reports_gradually_and_ends_where_it_would_have_jumped_to(rows, server, context, cohort):
+    samples = rows([[5, 3], [2, 6]])
+    jump, _ = steered(FedGFT(follow=1.0), server, context, cohort, [samples], DemographicParity())
+    gentle, _ = steered(FedGFT(follow=0.25), server, context, cohort, [samples], DemographicParity())
+    torch.testing.assert_close(gentle["push"], 0.25 * jump["push"])
+    there = replace(server, memory={"fedgft/push": jump["push"]})
+    stays, _ = steered(FedGFT(follow=0.25), there, context, cohort, [samples], DemographicParity())
+    torch.testing.assert_close(stays["push"], jump["push"])
+
+
+@pytest.mark.parametrize("setting", [{"weight": -1.0}, {"follow": 0.0}, {"follow": 1.5}])
+def test_settings_outside_their_range_are_refused(setting):
+    with pytest.raises(ConfigError, match=rf"method\.{next(iter(setting))} = "):
+        FedGFT(**setting)
 
 
 def test_before_any_report_it_is_fedavg(rows, server, context):
