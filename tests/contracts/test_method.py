@@ -13,6 +13,7 @@ from equfl.data.toy import Toy
 from equfl.fairness.base import Notion
 from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.methods.base import Method
+from equfl.methods.equfl import EquFL
 from equfl.methods.equfl_feedback import EquFLFeedback
 from equfl.methods.fairfed import FairFed
 from equfl.methods.fedavg import FedAvg
@@ -45,6 +46,7 @@ VARIANTS = [
     FedFB(statistic="zero_one"),
     FairFed(form="exp"),
     replace(quick(EquFLFeedback), least_clients=3),
+    replace(quick(EquFL), collect="discrete", collect_models=3),
 ]
 """Settings with which other things leave the client, or other state is kept."""
 

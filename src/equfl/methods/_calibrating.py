@@ -16,7 +16,14 @@ from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
 from equfl.fairness.base import GroupNotion, Notion
-from equfl.methods._server_data import check_share, collect, collected, collecting_rounds, with_synthetic
+from equfl.methods._server_data import (
+    Strategy,
+    check_collecting,
+    collected,
+    collecting_rounds,
+    model_to_keep,
+    with_synthetic,
+)
 from equfl.methods.base import Method
 from equfl.synthesis.base import Synthesis
 from equfl.synthesis.faithful_matching import FaithfulMatching
@@ -41,7 +48,11 @@ class Calibrating(Method):
     smoothing: float = 90.0
     """For consistency: length of a round's descent on the variation between near rows, in learning rates."""
     collect_share: float = 0.5
-    """Share of the rounds whose models are kept for the synthesis: s = floor(collect_share * rounds)."""
+    """Models are kept for the synthesis in the first floor(collect_share * rounds) rounds."""
+    collect: Strategy = "continuous"
+    """Which of these rounds: ``continuous`` the first, ``discrete`` as many drawn at random (a study of the paper)."""
+    collect_models: int = 0
+    """How many models are kept; 0 means one for each of these rounds."""
     synthesis: Synthesis = FaithfulMatching()
     """How the server gets its data."""
     scope: Scope = GroupShift()
@@ -56,7 +67,7 @@ class Calibrating(Method):
     """Mean change of the margins that one round may make at most."""
 
     def __post_init__(self) -> None:
-        check_share(self.collect_share)
+        check_collecting(self.collect_share, self.collect_models)
         for name in ("settle", "smooth", "solve_steps"):
             _demand(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         for name in ("sharpness", "step_limit"):
@@ -74,8 +85,10 @@ class Calibrating(Method):
         settling = bool(groups) and self.begins(context.rounds, self.settle) <= context.round
         smoothing = bool(others) and self.begins(context.rounds, self.smooth) <= context.round
         if not settling and not smoothing:
-            early = context.round <= collecting_rounds(self.collect_share, context.rounds)
-            return self.advance(state, cohort, change, **(collect(state, context) if early else {})), {}
+            kept = model_to_keep(
+                state, context, share=self.collect_share, models=self.collect_models, strategy=self.collect
+            )
+            return self.advance(state, cohort, change, **kept), {}
 
         state, synthetic, diagnostics = with_synthetic(state, context, self.synthesis)
         aggregated = state.vector - (self.settle_rate if settling else 1.0) * change

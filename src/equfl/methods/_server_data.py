@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import floor
+from typing import Literal
 
 import torch
 
@@ -12,28 +13,54 @@ from equfl.core.samples import Samples
 from equfl.fairness.neighbours import nearest
 from equfl.synthesis.base import Synthesis
 
+Strategy = Literal["continuous", "discrete"]
+
+COLLECTED = "collected/"
+"""What the entries of memory begin with that hold a collected model; the round it began follows."""
+
 
 def collecting_rounds(share: float, rounds: int) -> int:
     """The paper's s: in how many of the first rounds models are collected, ``floor(share * rounds)``."""
     return floor(share * rounds + 1e-9)  # 0.29 * 100 is 28.999...
 
 
-def check_share(share: float) -> None:
-    """Refuse what is not a share of the rounds."""
+def check_collecting(share: float, models: int) -> None:
+    """Refuse what is not a share of the rounds, or not a number of models."""
+    if models < 0:
+        raise ConfigError(
+            f"method.collect_models = {models}", wanted="0 or more", remedy="0 keeps one model per collecting round"
+        )
     if not 0 <= share <= 1:
         raise ConfigError(
             f"method.collect_share = {share}", wanted="a share between 0 and 1", remedy="The paper uses 0.5"
         )
 
 
-def collect(state: ServerState, context: RoundContext) -> dict[str, Vector]:
-    """The entry of memory that keeps the model this round began with."""
-    return {f"collected/{context.round:05d}": state.vector}
+def model_to_keep(
+    state: ServerState, context: RoundContext, *, share: float, models: int = 0, strategy: Strategy = "continuous"
+) -> dict[str, Vector]:
+    """The entry of memory that keeps the model this round began with; none if it is not to be kept.
+
+    ``continuous`` keeps the first ``models`` of the collecting rounds, ``discrete`` as many drawn from them at random:
+    with k still to be drawn and n rounds left, this one is taken with probability k / n (Knuth's selection sampling).
+    So each choice of rounds is equally likely, and nothing but the state needs to be known.
+    """
+    rounds = collecting_rounds(share, context.rounds)
+    left = rounds - context.round + 1
+    missing = min(models or rounds, rounds) - sum(name.startswith(COLLECTED) for name in state.memory)
+    if left < 1 or missing < 1:
+        return {}
+    if strategy == "discrete" and torch.rand((), generator=context.generator("collecting")).item() >= missing / left:
+        return {}
+    return {f"{COLLECTED}{context.round:05d}": state.vector}
 
 
 def collected(state: ServerState) -> Updates:
     """The collected models, oldest first."""
-    return torch.stack([state.memory[name] for name in sorted(state.memory) if name.startswith("collected/")])
+    names = sorted(name for name in state.memory if name.startswith(COLLECTED))
+    return (
+        torch.stack([state.memory[name] for name in names]) if names else state.vector.new_empty(0, len(state.vector))
+    )
 
 
 def with_synthetic(

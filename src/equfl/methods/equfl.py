@@ -11,7 +11,7 @@ from equfl.core.arrays import Vector
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
-from equfl.methods._server_data import check_share, collect, collecting_rounds, with_synthetic
+from equfl.methods._server_data import Strategy, check_collecting, collecting_rounds, model_to_keep, with_synthetic
 from equfl.methods.base import Method
 from equfl.synthesis.base import Synthesis
 from equfl.synthesis.trajectory_matching import TrajectoryMatching
@@ -29,12 +29,16 @@ class EquFL(Method, name="equfl"):
     gamma: float = 1.0
     """Weight of the calibrated update."""
     collect_share: float = 0.5
-    """Share of the rounds whose models are kept: s = floor(collect_share * rounds)."""
+    """Models are kept in the first floor(collect_share * rounds) rounds, and the calibration begins after them."""
+    collect: Strategy = "continuous"
+    """Which of these rounds: ``continuous`` the first, ``discrete`` as many drawn at random (a study of the paper)."""
+    collect_models: int = 0
+    """How many models are kept; 0 means one for each of these rounds."""
     synthesis: Synthesis = TrajectoryMatching()
     """How the server gets its data."""
 
     def __post_init__(self) -> None:
-        check_share(self.collect_share)
+        check_collecting(self.collect_share, self.collect_models)
         if self.gamma < 0:
             raise ConfigError(f"method.gamma = {self.gamma}", wanted="0 or more", remedy="The paper uses 1")
 
@@ -45,7 +49,10 @@ class EquFL(Method, name="equfl"):
         aggregate = context.aggregate(cohort.updates, cohort.shares)
         if context.round <= self.shared_rounds(context.rounds):
             step = context.learning_rate * aggregate
-            return self.advance(state, cohort, step, **collect(state, context)), {}
+            kept = model_to_keep(
+                state, context, share=self.collect_share, models=self.collect_models, strategy=self.collect
+            )
+            return self.advance(state, cohort, step, **kept), {}
 
         state, synthetic, diagnostics = with_synthetic(state, context, self.synthesis)
         calibrated, loss = _calibrated_update(state, synthetic, context)

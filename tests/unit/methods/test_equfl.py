@@ -108,10 +108,18 @@ def test_a_calibrated_round_reports_how_its_update_compares_with_the_clients(con
 def test_the_defaults_are_the_papers():
     assert EquFL().gamma == 1.0
     assert EquFL().shared_rounds(100) == 50
-    assert {field.name for field in fields(EquFL)} == {"gamma", "collect_share", "synthesis"}
+    assert {field.name for field in fields(EquFL)} == {
+        "gamma",
+        "collect_share",
+        "collect",
+        "collect_models",
+        "synthesis",
+    }
 
 
-@pytest.mark.parametrize("setting", [{"gamma": -1.0}, {"collect_share": 1.5}, {"collect_share": -0.1}])
+@pytest.mark.parametrize(
+    "setting", [{"gamma": -1.0}, {"collect_share": 1.5}, {"collect_share": -0.1}, {"collect_models": -1}]
+)
 def test_settings_outside_their_range_are_refused(setting):
     from equfl.core.errors import ConfigError
 
