@@ -72,4 +72,4 @@ def test_a_misspelt_name_is_one_line_with_the_nearest_and_exit_code_2(capsys):
 def test_no_line_is_wider_than_a_narrow_terminal_but_for_settings_and_commands(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     long = [line for line in said(capsys, "equfl").splitlines() if len(line) > 40]
-    assert all(line.startswith(("To use it:", "To change it:", "  synthesis =")) for line in long)
+    assert all(line.startswith(("To use it:", "To change it:", "  synthesis =", "  collect =")) for line in long)

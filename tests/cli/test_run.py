@@ -79,6 +79,18 @@ def test_a_run_ends_with_a_table_of_everything_that_changed(said):
     assert f"Files:    {the_folder()}" in table
 
 
+def test_a_run_whose_server_was_given_real_rows_says_that_it_is_a_control(said):
+    words = "A control: the server was given real rows of the clients, which no server has."
+    table, _ = said("run", "quickstart", *TOY, "--set", "method.synthesis=oracle")
+    assert words in table
+    assert json.loads((the_folder() / "result.json").read_text())["real_rows"] is True
+    assert not (the_folder() / "synthetic.safetensors").exists()
+    table, _ = said("run", "quickstart", *TOY, "--set", "method.synthesis=random_rows", "--out", "other")
+    assert words not in table
+    assert json.loads(Path("other/result.json").read_text())["real_rows"] is False
+    assert Path("other/synthetic.safetensors").exists()
+
+
 def test_a_change_is_marked_where_it_is_beyond_two_standard_errors_and_only_there(said):
     table, _ = said("run", "quickstart", *QUICK)
     change = json.loads((the_folder() / "result.json").read_text())["change"]

@@ -44,6 +44,8 @@ def _title(screen: Screen, result: Result) -> None:
         (result["method"], "bold"),
         f" on {data}, target {spaced(result['target'])}, {result['rounds']} rounds, seed {result['seed']}",
     )
+    if result["real_rows"]:
+        screen.line(("A control: the server was given real rows of the clients, which no server has.", "yellow"))
 
 
 def _compared(screen: Screen, result: Result) -> None:

@@ -16,6 +16,7 @@ Other packages add components by declaring an entry point in the group ``equfl.c
 import difflib
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from dataclasses import fields
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, TypeVar
@@ -55,6 +56,15 @@ class Component:
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+def parts(component: Component) -> Iterator[Component]:
+    """The component, and every component that it is made of."""
+    yield component
+    for name in getattr(component, "__dataclass_fields__", ()):  # without hyper-parameters it need not be a dataclass
+        value = getattr(component, name)
+        if isinstance(value, Component):
+            yield from parts(value)
 
 
 C = TypeVar("C", bound=Component)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equfl.core.arrays import Shares, Updates, Vector
+from equfl.core.samples import Shards
 from equfl.core.schema import Schema
 from equfl.core.vector import Buffers, Network
 
@@ -70,6 +71,9 @@ class RoundContext:
     """The fairness notion whose bias the run wants lower (``equfl.fairness.base.Notion``)."""
     local_steps: float = 1.0
     """Mean number of gradient steps that a client takes in a round."""
+    real_rows: Shards | None = None
+    """The clients' training rows. No server has them: only a simulation can give them, and it does so only to a method
+    that says it takes them, which makes it a control and no method (``equfl.methods.base.takes_real_rows``)."""
     progress: Callable[[str, int, int], None] = lambda task, done, total: None
     """Called by long steps: what is being done, how far it is, how far it goes."""
 

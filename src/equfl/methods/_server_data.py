@@ -10,6 +10,7 @@ from equfl.core.arrays import Updates, Vector
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
+from equfl.core.schema import Schema
 from equfl.fairness.neighbours import nearest
 from equfl.synthesis.base import Synthesis
 
@@ -74,10 +75,27 @@ def with_synthetic(
             "synthetic/inputs": samples.inputs,
             "synthetic/labels": samples.labels,
             "synthetic/groups": samples.groups,
-            "synthetic/neighbours": nearest(samples.inputs),
+            "synthetic/neighbours": nearest(samples.inputs) if samples.neighbours is None else samples.neighbours,
         }
+        diagnostics = {**diagnostics, **cell_counts(samples, context.schema)}
         state = replace(state, memory={**state.memory, **synthetic})
     return state, _synthetic(state, context), diagnostics
+
+
+def cell_counts(samples: Samples, schema: Schema) -> Diagnostics:
+    """Rows per (label, group), soft ones by their share, as a round's record names them.
+
+    A cell without rows shows no gap: it is left out of every comparison, and counted here.
+    """
+    cells = samples.label_weights().T @ samples.group_weights()
+    return {
+        f"synthesis/rows/{label}/{group}": cells[y, a].item()
+        for y, label in enumerate(schema.classes)
+        for a, group in enumerate(schema.groups)
+    } | {
+        "synthesis/cells_without_rows": float((cells <= 0).sum()),
+        "synthesis/groups_without_rows": float((cells.sum(dim=0) <= 0).sum()),
+    }
 
 
 def _synthetic(state: ServerState, context: RoundContext) -> Samples:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from equfl.aggregation.base import Aggregation
 from equfl.core.arrays import Inputs, Logits, Losses, Predictions, Vector
-from equfl.core.component import Component
+from equfl.core.component import Component, parts
 from equfl.core.disclosure import ROWS, UPDATE, Disclosure
 from equfl.core.errors import ConfigError
 from equfl.core.losses import cross_entropy
@@ -17,6 +17,7 @@ from equfl.core.samples import Samples
 from equfl.core.vector import Buffers, Network
 from equfl.fairness.base import Notion
 from equfl.privacy.release import Release
+from equfl.synthesis.base import Synthesis
 
 Tensors = Mapping[str, Tensor]
 
@@ -137,6 +138,11 @@ def changes(method: Method, hook: str) -> bool:
 def weighed(method: Method, samples: Samples, instructions: Tensors) -> Samples:
     """The rows with their weights of this round."""
     return replace(samples, importance=method.weigh(samples, instructions)) if changes(method, "weigh") else samples
+
+
+def takes_real_rows(method: Method) -> bool:
+    """Whether the server is to be given the clients' rows: then it is a control that only a simulation can run."""
+    return any(isinstance(part, Synthesis) and part.takes_real_rows for part in parts(method))
 
 
 def check_pair(method: Method, aggregation: Aggregation) -> None:

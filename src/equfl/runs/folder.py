@@ -22,6 +22,7 @@ from equfl.core.protocol import RoundRecord, ServerState
 from equfl.data import tensor_file
 from equfl.data.base import Federation
 from equfl.data.replacing import replacing
+from equfl.methods.base import takes_real_rows
 from equfl.runs.access import owned, writing
 from equfl.runs.checkpoint import Checkpoints
 from equfl.runs.environment import FORMAT, differences, environment, write_json
@@ -155,7 +156,8 @@ class RunFolder(Store):
         with writing(self.path):
             write_parquet(self.path / "rounds.parquet", rounds_table(run.records))
             write_parquet(self.path / "audit.parquet", audit_table(run.audits, run.federation.clients))
-            if synthetic:
+            # What a control was given are the clients' rows, not the server's.
+            if synthetic and not takes_real_rows(run.config.method):
                 tensor_file.write(self.path / "synthetic.safetensors", synthetic, {"round": run.state.round})
             write_json(self.path / "result.json", run.result)
 

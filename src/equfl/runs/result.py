@@ -14,6 +14,7 @@ from equfl.core.protocol import RoundRecord, ServerState
 from equfl.data.base import Federation
 from equfl.fairness.audit import Audit
 from equfl.fairness.comparison import Change, Comparison
+from equfl.methods.base import takes_real_rows
 from equfl.simulation.guarantee import Guarantee
 
 PHASES = ("data", "clients", "server", "synthesis", "evaluation", "audit", "files")
@@ -81,6 +82,7 @@ class Run:
             "symbols": {name: bias.symbol for name, bias in self.audit.bias.items()},
             "left_out": dict(self.audit.left_out),
             "data": self.federation.name,
+            "real_rows": takes_real_rows(self.config.method),
             "simulated": self.federation.facts.get("simulated") == "yes",
             "config": config_hash(self.config),
         }

@@ -17,7 +17,7 @@ from equfl.core.vector import Network
 from equfl.data.base import Federation, Progress
 from equfl.fairness.base import Notion
 from equfl.fairness.score import score
-from equfl.methods.base import Method, Tensors, changes, check_pair, check_sums
+from equfl.methods.base import Method, Tensors, changes, check_pair, check_sums, takes_real_rows
 from equfl.models.base import Model
 from equfl.simulation.clientside import predicted, prepared, shown, surveyed
 from equfl.simulation.engines.base import Clients, Engine
@@ -88,6 +88,7 @@ def simulate(
             buffers=state.buffers,
             target=target,
             local_steps=steps,
+            real_rows=federation.train if takes_real_rows(method) else None,
             progress=progress,
         )
         began = perf_counter()

@@ -13,8 +13,6 @@ from torch import Tensor
 from equfl.core.arrays import Inputs, SoftLabels, Updates, Vector
 from equfl.core.errors import CalibrationError
 from equfl.core.protocol import Diagnostics, RoundContext
-from equfl.core.samples import Samples
-from equfl.core.schema import Schema
 from equfl.core.vector import Network
 from equfl.synthesis._training import Batch, Course, Way, all_rows, trained
 
@@ -174,13 +172,3 @@ class Search:
             return False
         last, before = losses[-self.patience :], losses[-2 * self.patience : -self.patience]
         return sum(last) > PROGRESS * sum(before)
-
-
-def cell_counts(samples: Samples, schema: Schema) -> Diagnostics:
-    """Rows per (label, group), soft ones by their share, as a run's record names them."""
-    cells = samples.label_weights().T @ samples.group_weights()
-    return {
-        f"synthesis/rows/{label}/{group}": cells[y, a].item()
-        for y, label in enumerate(schema.classes)
-        for a, group in enumerate(schema.groups)
-    }

@@ -15,7 +15,7 @@ from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
 from equfl.core.vector import Network
 from equfl.synthesis._groups import balanced_cells
-from equfl.synthesis._matching import Draft, Search, Trajectory, cell_counts
+from equfl.synthesis._matching import Draft, Search, Trajectory
 from equfl.synthesis._schema_rows import SchemaRows
 from equfl.synthesis._training import Way
 from equfl.synthesis.base import Synthesis
@@ -83,7 +83,7 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
             classes=len(context.schema.classes),
             group_count=len(context.schema.groups),
         )
-        return samples, {**told, **cell_counts(samples, context.schema)}
+        return samples, told
 
     def _draft(self, collected: Updates, context: RoundContext, generator: torch.Generator) -> "FaithfulRows":
         _, groups = balanced_cells(self.samples, len(context.schema.classes), len(context.schema.groups), generator)

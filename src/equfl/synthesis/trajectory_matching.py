@@ -15,7 +15,7 @@ from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
 from equfl.synthesis._groups import balanced_cells, decoded_groups, set_codes
-from equfl.synthesis._matching import Draft, Search, Trajectory, cell_counts
+from equfl.synthesis._matching import Draft, Search, Trajectory
 from equfl.synthesis.base import Synthesis
 
 
@@ -68,7 +68,7 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
         draft = self._draft(context, generator, like=collected)
         told = Search(trajectory, self.iterations, self.match_steps)(draft, context, generator)
         samples = draft.samples(context)
-        return samples, {**told, **cell_counts(samples, context.schema)}
+        return samples, told
 
     def _draft(self, context: RoundContext, generator: torch.Generator, *, like: Tensor) -> "FreeRows":
         schema = context.schema
