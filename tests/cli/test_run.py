@@ -79,6 +79,22 @@ def test_a_run_ends_with_a_table_of_everything_that_changed(said):
     assert f"Files:    {the_folder()}" in table
 
 
+def test_how_far_the_servers_rows_carry_is_told_in_one_line(said):
+    table, _ = said("run", "quickstart", *QUICK)
+    found = json.loads((the_folder() / "result.json").read_text())["transfer"]["equalized_odds"]
+    lines = [line for line in table.splitlines() if line.startswith("Transfer: equalized odds ")]
+    (line,) = lines
+    assert f"{found['synthetic_before']:.4f} to {found['synthetic_after']:.4f} on the server's rows" in line
+    assert f"{found['real_before']:.4f} to {found['real_after']:.4f} on the clients'" in line
+    assert f"cosine of the gradients {found['cosine_of_rates']:.2f}".replace("-", "−") in line
+
+
+def test_fedavg_has_nothing_to_transfer(said):
+    table, _ = said("run", "quickstart", *TOY, "--method", "fedavg")
+    assert "Transfer" not in table
+    assert json.loads((the_folder() / "result.json").read_text())["transfer"] is None
+
+
 def test_a_run_whose_server_was_given_real_rows_says_that_it_is_a_control(said):
     words = "A control: the server was given real rows of the clients, which no server has."
     table, _ = said("run", "quickstart", *TOY, "--set", "method.synthesis=oracle")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equfl.cli.screen import Part, Screen
-from equfl.cli.words import bias, bias_change, percent, points, privacy, spaced
+from equfl.cli.words import bias, bias_change, percent, points, privacy, ratio, spaced
 
 Result = Mapping[str, Any]
 """What ``result.json`` holds."""
@@ -32,6 +32,8 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: 
     screen.blank()
     if result["privacy"]:
         screen.line(f"Privacy:  {privacy(result['privacy'])}")
+    for name, found in (result["transfer"] or {}).items():
+        _transfer(screen, name, found)
     _seconds(screen, result, lasted)
     screen.line("Files:    ", str(folder))
     for lead, command in _next(result, folder, again):
@@ -108,6 +110,17 @@ def _seconds(screen: Screen, result: Result, lasted: float) -> None:
     phases = ", ".join(f"{phase} {spent:.1f}" for phase, spent in result["seconds"].items())
     alone = f"; FedAvg by itself {sum(result['baseline']['seconds'].values()):.1f}" if result["change"] else ""
     screen.line(f"Seconds:  {phases}{alone}; this command {lasted:.1f}")
+
+
+def _transfer(screen: Screen, name: str, found: Mapping[str, float | None]) -> None:
+    ours, theirs = (
+        f"{bias(found[f'{rows}_before'])} to {bias(found[f'{rows}_after'])}" for rows in ("synthetic", "real")
+    )
+    cosine = found["cosine_of_losses"] if found["cosine_of_rates"] is None else found["cosine_of_rates"]
+    screen.line(
+        f"Transfer: {spaced(name)} {ours} on the server's rows, {theirs} on the clients'; "
+        f"ratio {ratio(found['ratio'])}, cosine of the gradients {ratio(cosine)}"
+    )
 
 
 def _next(result: Result, folder: Path, again: str) -> list[tuple[str, str]]:

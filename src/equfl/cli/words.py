@@ -28,6 +28,11 @@ def points(change: float | None) -> str:
     return f"{_signed(100 * change, 2)} pt" if _known(change) else UNKNOWN
 
 
+def ratio(value: float | None) -> str:
+    """A number of about one."""
+    return _signed(value, 2).removeprefix("+") if _known(value) else UNKNOWN
+
+
 def bias_change(change: float | None) -> str:
     return _signed(change, 4) if _known(change) else UNKNOWN
 

@@ -11,6 +11,7 @@ from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext, ServerState
 from equfl.core.samples import Samples
 from equfl.core.schema import Schema
+from equfl.fairness.base import GroupNotion
 from equfl.fairness.neighbours import nearest
 from equfl.synthesis.base import Synthesis
 
@@ -68,18 +69,19 @@ def with_synthetic(
     state: ServerState, context: RoundContext, synthesis: Synthesis
 ) -> tuple[ServerState, Samples, Diagnostics]:
     """The state with D_syn in its memory, made now unless it was made before; and D_syn."""
-    diagnostics: Diagnostics = {}
-    if "synthetic/inputs" not in state.memory:
-        samples, diagnostics = synthesis(collected(state), context)
-        synthetic = {
-            "synthetic/inputs": samples.inputs,
-            "synthetic/labels": samples.labels,
-            "synthetic/groups": samples.groups,
-            "synthetic/neighbours": nearest(samples.inputs) if samples.neighbours is None else samples.neighbours,
-        }
-        diagnostics = {**diagnostics, **cell_counts(samples, context.schema)}
-        state = replace(state, memory={**state.memory, **synthetic})
-    return state, _synthetic(state, context), diagnostics
+    known = remembered(state, context.schema)
+    if known is not None:
+        return state, known, {}
+    samples, diagnostics = synthesis(collected(state), context)
+    if any(not isinstance(part, GroupNotion) for part in context.target.parts()) and samples.neighbours is None:
+        samples = replace(samples, neighbours=nearest(samples.inputs))
+    synthetic = {
+        "synthetic/inputs": samples.inputs,
+        "synthetic/labels": samples.labels,
+        "synthetic/groups": samples.groups,
+    } | ({} if samples.neighbours is None else {"synthetic/neighbours": samples.neighbours})
+    state = replace(state, memory={**state.memory, **synthetic})
+    return state, samples, {**diagnostics, **cell_counts(samples, context.schema)}
 
 
 def cell_counts(samples: Samples, schema: Schema) -> Diagnostics:
@@ -98,12 +100,15 @@ def cell_counts(samples: Samples, schema: Schema) -> Diagnostics:
     }
 
 
-def _synthetic(state: ServerState, context: RoundContext) -> Samples:
+def remembered(state: ServerState, schema: Schema) -> Samples | None:
+    """D_syn, once it is in the state's memory."""
+    if "synthetic/inputs" not in state.memory:
+        return None
     return Samples(
         inputs=state.memory["synthetic/inputs"],
         labels=state.memory["synthetic/labels"],
         groups=state.memory["synthetic/groups"],
-        classes=len(context.schema.classes),
-        group_count=len(context.schema.groups),
-        neighbours=state.memory["synthetic/neighbours"],
+        classes=len(schema.classes),
+        group_count=len(schema.groups),
+        neighbours=state.memory.get("synthetic/neighbours"),
     )

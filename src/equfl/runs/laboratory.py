@@ -24,6 +24,7 @@ from equfl.runs.watcher import Watcher
 from equfl.simulation.clientside import predicted, shown, surveyed
 from equfl.simulation.guarantee import guarantee
 from equfl.simulation.loop import simulate
+from equfl.simulation.transfer import transfer
 
 Records = tuple[RoundRecord, ...]
 HandOver = Callable[[Records, ServerState], None]
@@ -80,7 +81,7 @@ class Laboratory:
         )
 
     def compared(self, run: Run, baseline: Run) -> Run:
-        """The run with its baseline, and what is different."""
+        """The run with its baseline, what is different, and how much of it the server's rows have carried over."""
         began = perf_counter()
         change = compare(
             baseline.predictions,
@@ -89,8 +90,17 @@ class Laboratory:
             self.notions,
             generator=Seed(run.config.seed).generator("comparison"),
         )
+        found = transfer(
+            run.config.model.network(self.federation.schema.shape, len(self.federation.schema.classes)),
+            baseline.state,
+            run.state,
+            self.federation.train.pooled,
+            run.config.target,
+            self.federation.schema,
+            Seed(run.config.seed).generator("transfer"),
+        )
         spent = {**run.seconds, "audit": run.seconds["audit"] + perf_counter() - began}
-        return replace(run, baseline=baseline, change=change, seconds=spent)
+        return replace(run, baseline=baseline, change=change, transfer=found, seconds=spent)
 
     def _trained(self, config: RunConfig, store: Store, hand_over: HandOver) -> tuple[Records, ServerState]:
         records, state = store.resume()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from equfl.fairness.audit import Audit
 from equfl.fairness.comparison import Change, Comparison
 from equfl.methods.base import takes_real_rows
 from equfl.simulation.guarantee import Guarantee
+from equfl.simulation.transfer import Transfer
 
 PHASES = ("data", "clients", "server", "synthesis", "evaluation", "audit", "files")
 """What the seconds of a run are divided into."""
@@ -46,6 +47,8 @@ class Run:
     """FedAvg with the same seed; the run itself if it is FedAvg; ``None`` if the config wants none."""
     change: Comparison | None = None
     """From the baseline to this run, unless they are the same."""
+    transfer: Mapping[str, Transfer] = field(default_factory=dict)
+    """Per notion of the target, how much of what was closed on the server's rows was closed on the clients'."""
 
     @property
     def audit(self) -> Audit:
@@ -60,6 +63,11 @@ class Run:
             plain["baseline"] = self.baseline._plain()
         if self.change:
             plain["change"] = _change(self.change)
+        if self.transfer:
+            plain["transfer"] = {
+                name: {key: number(value) for key, value in found.plain().items()}
+                for name, found in self.transfer.items()
+            }
         return plain
 
     def _plain(self) -> dict[str, Any]:
@@ -78,6 +86,7 @@ class Run:
             "baseline": None,
             "change": None,
             "clients": _totals(self.records),
+            "transfer": None,
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
             "symbols": {name: bias.symbol for name, bias in self.audit.bias.items()},
             "left_out": dict(self.audit.left_out),
