@@ -6,7 +6,6 @@ import torch
 
 from equfl.aggregation.mean import Mean
 from equfl.core.component import known
-from equfl.core.errors import CalibrationError
 from equfl.core.protocol import ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Samples
@@ -104,13 +103,8 @@ def test_rows_weigh_as_their_group_weighs_in_the_federation():
     torch.testing.assert_close(weights, torch.tensor([0.2, 0.2, 0.2, 0.4]))
 
 
-def test_a_group_without_synthetic_rows_leaves_its_weight_to_the_others():
-    torch.testing.assert_close(importance(ONE_GROUP, torch.tensor([0.6, 0.4])), torch.full((4,), 0.25))
-
-
-def test_rows_of_none_of_the_clients_groups_are_refused():
-    with pytest.raises(CalibrationError, match="no synthetic row in any group that the clients have"):
-        importance(ONE_GROUP, torch.tensor([0.0, 1.0]))
+def test_the_weight_of_a_group_without_synthetic_rows_is_nobodys():
+    torch.testing.assert_close(importance(ONE_GROUP, torch.tensor([0.6, 0.4])), torch.full((4,), 0.15))
 
 
 @pytest.mark.parametrize("method", [EquFL(), EquFLSolve(smooth=2)], ids=lambda method: method.name)
