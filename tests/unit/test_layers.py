@@ -20,7 +20,7 @@ MAY = {
     "fairness": {"core"},
     "privacy": {"core"},
     "aggregation": {"core"},
-    "synthesis": {"core"},
+    "synthesis": {"core", "models.base"},
     "calibration": {"core", "fairness"},
     "training": {"core", "privacy"},
     "models": {"core"},

@@ -10,6 +10,9 @@ from equfl.core.arrays import Groups, Inputs
 from equfl.core.schema import Column, Schema
 from equfl.synthesis._groups import set_codes
 
+EXACT = 1e6
+"""Logits spread this far make one code certain."""
+
 
 @dataclass(frozen=True)
 class SchemaRows:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from equfl.core.arrays import Inputs, SoftLabels, Vector
+from equfl.core.arrays import Inputs, Logits, SoftLabels, Vector
 from equfl.core.vector import Gradient, Network
 
 Way = Literal["auto", "unrolled", "stepwise", "tesla"]
@@ -109,3 +109,10 @@ def _plus(total: Tensor | None, rows: Tensor | None, part: Tensor, like: Tensor)
     if rows is None:
         return part if total is None else total.add_(part)
     return (torch.zeros_like(like) if total is None else total).index_add_(0, rows, part)
+
+
+def logits_of(network: Network, vector: Vector, inputs: Inputs) -> Logits:
+    """What a collected model answers. It comes without buffers: a batch is normalised by its own statistics."""
+    scratch = {name: torch.zeros_like(b, device=vector.device) for name, b in network.module.named_buffers()}
+    with torch.no_grad():
+        return network.forward_training(vector, scratch, inputs)[0].clone()

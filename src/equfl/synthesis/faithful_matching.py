@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equfl.core.arrays import Inputs, Logits, SoftLabels, Updates, Vector
+from equfl.core.arrays import Inputs, SoftLabels, Updates
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
-from equfl.core.vector import Network
+from equfl.models.base import Model
+from equfl.synthesis._distilling import of_network
 from equfl.synthesis._groups import balanced_cells
 from equfl.synthesis._matching import Draft, Search, Trajectory
 from equfl.synthesis._schema_rows import SchemaRows
-from equfl.synthesis._training import Way
+from equfl.synthesis._training import Way, logits_of
 from equfl.synthesis.base import Synthesis
 
 
@@ -46,6 +47,10 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
     """Rows that a training step sees, the next ones of a random order; 0 means all."""
     target_average: int = 1
     """The target of a pair is the mean of this many models, the last of the gap; more than 1 smooths the noise."""
+    network: Model | None = None
+    """The paper's f, which is trained on the rows. ``none`` is the clients' model. Another one is first taught to
+    answer like each of the collected models, and its weights are then matched: ``mlp`` with ``hidden`` [64], [64, 32]
+    or [128] is the paper's StandardMLP, DeepMLP or WideMLP."""
     gradient: Way = "auto"
     """``unrolled``: autograd keeps all training steps. ``stepwise``: the same gradient one step at a time, so that its
     memory does not grow with them. ``tesla``: stepwise without the rows' effect on later steps (Cui et al., 2023).
@@ -73,9 +78,10 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
     def __call__(self, collected: Updates, context: RoundContext) -> tuple[Samples, Diagnostics]:
         trajectory = Trajectory(context.network, collected, self.gaps, self.target_average)
         generator = context.generator("synthesis")
-        search = Search(trajectory, self.iterations, self.inner_steps, self.batch, self.gradient, self.patience)
         draft = self._draft(collected, context, generator)
-        told = search(draft, context, generator)
+        trajectory, taught = of_network(self.network, trajectory, draft.inputs().detach(), context)
+        search = Search(trajectory, self.iterations, self.inner_steps, self.batch, self.gradient, self.patience)
+        told = {**taught, **search(draft, context, generator)}
         samples = Samples(
             inputs=draft.inputs().detach().contiguous(),
             labels=draft.labels().detach().contiguous(),
@@ -88,7 +94,7 @@ class FaithfulMatching(Synthesis, name="faithful_matching"):
     def _draft(self, collected: Updates, context: RoundContext, generator: torch.Generator) -> "FaithfulRows":
         _, groups = balanced_cells(self.samples, len(context.schema.classes), len(context.schema.groups), generator)
         rows = SchemaRows.draw(groups, context.schema, self.code_sharpness, generator).to(collected)
-        logits = _logits(context.network, collected[-1], rows.inputs())
+        logits = logits_of(context.network, collected[-1], rows.inputs())
         rows.raw.requires_grad_()
         return FaithfulRows(
             settings=self,
@@ -124,13 +130,6 @@ class FaithfulRows(Draft):
 
     def project(self) -> None:
         self.rows.clamp(self.settings.limit)
-
-
-def _logits(network: Network, vector: Vector, inputs: Tensor) -> Logits:
-    # Collected models come without buffers; a batch is normalised by its own statistics, as in the matching.
-    scratch = {name: torch.zeros_like(b, device=vector.device) for name, b in network.module.named_buffers()}
-    with torch.no_grad():
-        return network.forward_training(vector, scratch, inputs)[0].clone()
 
 
 def _demand(holds: bool, name: str, value: object, wanted: str) -> None:

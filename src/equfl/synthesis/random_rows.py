@@ -7,11 +7,8 @@ from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
 from equfl.synthesis._groups import balanced_cells
-from equfl.synthesis._schema_rows import SchemaRows
+from equfl.synthesis._schema_rows import EXACT, SchemaRows
 from equfl.synthesis.base import Synthesis
-
-HARD = 1e6
-"""Logits this far apart make one code certain."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,6 @@ class RandomRows(Synthesis, name="random_rows"):
     def __call__(self, collected: Updates, context: RoundContext) -> tuple[Samples, Diagnostics]:
         schema, generator = context.schema, context.generator("synthesis")
         labels, groups = balanced_cells(self.samples, len(schema.classes), len(schema.groups), generator)
-        inputs = SchemaRows.draw(groups, schema, HARD, generator).inputs().contiguous()
+        inputs = SchemaRows.draw(groups, schema, EXACT, generator).inputs().contiguous()
         samples = Samples(inputs, labels, groups, classes=len(schema.classes), group_count=len(schema.groups))
         return samples.to(collected.device), {}

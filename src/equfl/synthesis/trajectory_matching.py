@@ -14,6 +14,8 @@ from equfl.core.arrays import Inputs, SoftLabels, Updates
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.samples import Samples
+from equfl.models.base import Model
+from equfl.synthesis._distilling import of_network
 from equfl.synthesis._groups import balanced_cells, decoded_groups, set_codes
 from equfl.synthesis._matching import Draft, Search, Trajectory
 from equfl.synthesis.base import Synthesis
@@ -30,7 +32,8 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
     descent on labels leaves the simplex. The objective is divided by the distance to be covered, so that late pairs,
     which are close together, count. Adam takes the place of descent at an unstated rate. The inner rate is learned,
     starting where N steps cover the ground of ϑ rounds: the paper has one rate for everything, but a stored round is
-    many local steps. The network f has the clients' architecture, because the training starts from their weights.
+    many local steps. The training of the network f starts from the collected weights, which only a network of the
+    clients' architecture can; so that is the default, and another f is taught what the collected models answer.
     """
 
     samples: int = 1000
@@ -42,6 +45,9 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
     sensitive: Literal["free", "fixed"] = "free"
     """``free``: the sensitive inputs are optimised like all others and read as soft groups (the paper). ``fixed``: they
     are valid codes, balanced over labels and groups, and stay as they are."""
+    network: Model | None = None
+    """The paper's f. ``none`` is the clients' model; ``mlp`` with ``hidden`` [64], [64, 32] or [128] is the paper's
+    StandardMLP, DeepMLP or WideMLP."""
     input_rate: float = 0.05
     """Adam's rate for the inputs."""
     label_rate: float = 0.01
@@ -66,7 +72,8 @@ class TrajectoryMatching(Synthesis, name="trajectory_matching"):
         generator = context.generator("synthesis")
         trajectory = Trajectory(context.network, collected, (self.match_steps,))
         draft = self._draft(context, generator, like=collected)
-        told = Search(trajectory, self.iterations, self.match_steps)(draft, context, generator)
+        trajectory, taught = of_network(self.network, trajectory, draft.inputs().detach(), context)
+        told = {**taught, **Search(trajectory, self.iterations, self.match_steps)(draft, context, generator)}
         samples = draft.samples(context)
         return samples, told
 
