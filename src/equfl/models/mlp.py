@@ -57,13 +57,18 @@ class Backpropagation(Gradient):
     labels: SoftLabels
 
     @cached_property
+    def parameters(self) -> list[Tensor]:
+        """Weight and bias of each layer in turn."""
+        return list(self.layout.unflatten(self.vector).values())
+
+    @cached_property
     def weights(self) -> list[Tensor]:
-        return _parameters(self.layout, self.vector)[::2]
+        return self.parameters[::2]
 
     @cached_property
     def activations(self) -> list[Tensor]:
         """What each layer is given; the first, the inputs."""
-        biases = _parameters(self.layout, self.vector)[1::2]
+        biases = self.parameters[1::2]
         activations = [self.inputs.flatten(1).T]
         for weight, bias in zip(self.weights[:-1], biases[:-1], strict=True):
             activations.append(torch.addmm(bias.unsqueeze(1), weight, activations[-1]).relu())
@@ -72,8 +77,7 @@ class Backpropagation(Gradient):
     @cached_property
     def shares(self) -> Tensor:
         """The softmax of what the last layer returns."""
-        bias = _parameters(self.layout, self.vector)[-1]
-        return torch.addmm(bias.unsqueeze(1), self.weights[-1], self.activations[-1]).softmax(dim=0)
+        return torch.addmm(self.parameters[-1].unsqueeze(1), self.weights[-1], self.activations[-1]).softmax(dim=0)
 
     @cached_property
     def errors(self) -> list[Tensor]:
@@ -94,7 +98,8 @@ class Backpropagation(Gradient):
         change along it.
         """
         weights, activations, errors = self.weights, self.activations, self.errors
-        turns, shifts = (_parameters(self.layout, direction)[part::2] for part in (0, 1))
+        parts = list(self.layout.unflatten(direction).values())
+        turns, shifts = parts[::2], parts[1::2]
         moves = [torch.empty(0, device=direction.device)]  # of the activations; the inputs stay where they are
         slope = torch.addmm(shifts[0].unsqueeze(1), turns[0], activations[0])  # of what a layer returns
         for layer in range(1, len(turns)):
@@ -116,11 +121,6 @@ class Backpropagation(Gradient):
             inputs=(weights[0].T @ change).addmm_(turns[0].T, errors[0]).T.reshape(self.inputs.shape),
             labels=slope.T / -len(self.inputs),
         )
-
-
-def _parameters(layout: Layout, vector: Vector) -> list[Tensor]:
-    """Weight and bias of each layer in turn."""
-    return list(layout.unflatten(vector).values())
 
 
 def _where_active(values: Tensor, activation: Tensor) -> Tensor:

@@ -68,6 +68,8 @@ class SchemaRows:
         if column.numeric:
             return self.raw[place]
         shares = self.raw[place].softmax(dim=0)
+        if set(column.off) == {0.0} and set(column.on) == {1.0}:
+            return shares
         off, on = (self.raw.new_tensor(codes).unsqueeze(1) for codes in (column.off, column.on))
         return torch.addcmul(off, on - off, shares)
 
