@@ -73,6 +73,7 @@ def with_synthetic(
     if known is not None:
         return state, known, {}
     samples, diagnostics = synthesis(collected(state), context)
+    samples = replace(samples, importance=None)  # not remembered, so not used either
     if any(not isinstance(part, GroupNotion) for part in context.target.parts()) and samples.neighbours is None:
         samples = replace(samples, neighbours=nearest(samples.inputs))
     synthetic = {

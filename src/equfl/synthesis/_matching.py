@@ -6,6 +6,7 @@ The rows themselves, and what of them may change, are the draft's; this file dra
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 
 import torch
 from torch import Tensor
@@ -106,7 +107,11 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Search:
-    """Adam on the draft, one random pair per iteration; pairs that did not move are passed over and counted."""
+    """Adam on the draft, one random pair per iteration.
+
+    Pairs that did not move are passed over; where the training on the rows diverges, the inner rate is halved instead
+    of a step. Both are counted.
+    """
 
     trajectory: Trajectory
     iterations: int
@@ -123,7 +128,7 @@ class Search:
         leaves = draft.leaves()
         optimiser = torch.optim.Adam([{"params": [leaf], "lr": rate} for leaf, rate in leaves.items()], fused=True)
         losses: list[float] = []
-        still = 0
+        still = halved = 0
         for iteration in range(self.iterations):
             pair, gap = self.trajectory.drawn(generator)
             batch = self._batches(len(draft.labels()), generator)
@@ -133,18 +138,23 @@ class Search:
             optimiser.zero_grad()
             loss = self._mismatch(draft, (draft.inputs(), draft.labels()), pair, gap, batch)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(list(leaves), 1.0)
+            norm = torch.nn.utils.clip_grad_norm_(list(leaves), 1.0)
+            context.progress("synthesising", iteration + 1, self.iterations)
+            if not torch.isfinite(loss + norm):
+                draft.log_rate.data -= log(2)
+                halved += 1
+                continue
             optimiser.step()
             draft.project()
             losses.append(loss.item())
-            context.progress("synthesising", iteration + 1, self.iterations)
             if self._stalled(losses):
                 break
         return {
             "synthesis/matching_loss_before": before,
             "synthesis/matching_loss": self.mean_mismatch(draft),
             "synthesis/inner_rate": draft.log_rate.exp().item(),
-            "synthesis/iterations": float(len(losses) + still),
+            "synthesis/iterations": float(len(losses) + still + halved),
+            "synthesis/rate_halved": float(halved),
             "synthesis/pairs_that_did_not_move": float(still),
         }
 

@@ -104,6 +104,15 @@ def test_pairs_that_did_not_move_are_passed_over_and_counted(census, trajectory)
     assert told["synthesis/matching_loss"] == 0
 
 
+def test_a_training_that_diverges_halves_the_inner_rate_and_says_how_often(census, trajectory):
+    samples, told = QUICK(trajectory, replace(census, learning_rate=1e37))
+    assert told["synthesis/rate_halved"] > 0
+    assert samples.inputs.isfinite().all()
+    assert samples.labels.isfinite().all()
+    _, told = QUICK(trajectory, census)
+    assert told["synthesis/rate_halved"] == 0
+
+
 def test_more_gap_than_collected_models_is_refused_with_what_to_do(census, trajectory):
     with pytest.raises(CalibrationError, match="5 collected models; wanted more than the 5 that a pair is apart"):
         FaithfulMatching(gaps=(2, 5))(trajectory[:5], census)
