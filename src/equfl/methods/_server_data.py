@@ -26,15 +26,20 @@ def collecting_rounds(share: float, rounds: int) -> int:
     return floor(share * rounds + 1e-9)  # 0.29 * 100 is 28.999...
 
 
-def check_collecting(share: float, models: int) -> None:
-    """Refuse what is not a share of the rounds, or not a number of models."""
-    if models < 0:
-        raise ConfigError(
-            f"method.collect_models = {models}", wanted="0 or more", remedy="0 keeps one model per collecting round"
-        )
+def check_share(share: float) -> None:
+    """Refuse what is not a share of the rounds."""
     if not 0 <= share <= 1:
         raise ConfigError(
             f"method.collect_share = {share}", wanted="a share between 0 and 1", remedy="The paper uses 0.5"
+        )
+
+
+def check_collecting(share: float, models: int) -> None:
+    """Refuse what is not a share of the rounds, or not a number of models."""
+    check_share(share)
+    if models < 0:
+        raise ConfigError(
+            f"method.collect_models = {models}", wanted="0 or more", remedy="0 keeps one model per collecting round"
         )
 
 
