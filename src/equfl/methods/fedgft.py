@@ -37,9 +37,10 @@ class FedGFT(Method, name="fedgft"):
     to rest, both are the same.
     """
 
-    weight: float = 5.0
-    """Weight of the squared gaps, the paper's λ."""
-    follow: float = 0.05
+    weight: float = 1.0
+    """Weight of the squared gaps, the paper's λ; rows of small groups are pushed n / n_a as hard, so with many groups
+    a weight of 5 makes training diverge."""
+    follow: float = 0.02
     """How much of what the last reports ask for is taken over in a round; 1 is the source's jump."""
 
     def __post_init__(self) -> None:
@@ -47,7 +48,7 @@ class FedGFT(Method, name="fedgft"):
             raise ConfigError(
                 f"method.weight = {self.weight}, method.follow = {self.follow}",
                 wanted="0 or more, and a share above 0",
-                remedy="The defaults are 5 and 0.05",
+                remedy="The defaults are 1 and 0.02",
             )
 
     def check(self, target: Notion) -> None:
