@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,8 @@ def test_ctrl_c_ends_with_one_line_that_says_how_to_go_on(said):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever starts the tests in the background may have them ignore Ctrl-C, which is inherited.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         # The first round is told only after it is safe; once the second is safe, it has been.
         while len(the_runs := list(Path().glob("runs/*/checkpoints/round-*"))) < 2:
