@@ -70,13 +70,13 @@ def test_a_client_with_few_rows_uses_all_of_them():
 def test_the_noise_is_on_the_sum_and_divided_by_the_expected_length(client):
     quiet, loud = (client.train(DPSGD(noise=noise, batches=1, batch_size=20)) for noise in (0.0, 2.0))
     low, high = chi2.ppf([0.0005, 0.9995], len(quiet))
-    assert low < ((loud - quiet).double() / (0.1 * 2.0 * 0.05 / 20)).square().sum() < high
+    assert low < ((loud - quiet).double() / (0.1 * 2.0 / 20)).square().sum() < high
 
 
 def test_an_empty_batch_is_a_step_of_noise_alone(client, monkeypatch):
     monkeypatch.setattr(DPSGD, "sampled", lambda self, rows, generator: iter([torch.empty(0, dtype=torch.int64)]))
     moved = client.train(DPSGD(noise=2.0, batch_size=20)) - client.vector
-    assert moved.std() == pytest.approx(0.1 * 2.0 * 0.05 / 20, rel=0.1)
+    assert moved.std() == pytest.approx(0.1 * 2.0 / 20, rel=0.1)
 
 
 def test_rows_that_do_not_fit_into_memory_together_give_the_same_sum(client, monkeypatch):
