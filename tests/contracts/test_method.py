@@ -9,6 +9,8 @@ import torch
 from equfl.aggregation.mean import Mean
 from equfl.core.component import known
 from equfl.core.errors import ConfigError
+from equfl.core.samples import concatenate
+from equfl.data.base import Federation
 from equfl.data.toy import Toy
 from equfl.fairness.base import Notion
 from equfl.fairness.equalized_odds import EqualizedOdds
@@ -51,10 +53,10 @@ VARIANTS = [
 """Settings with which other things leave the client, or other state is kept."""
 
 
-def run(method: Method, target: Notion | None = None, engine: Engine | None = None, **settings):
+def run(method: Method, target: Notion | None = None, engine: Engine | None = None, federation=None, **settings):
     return list(
         simulate(
-            Toy(clients=3, rows=40, spread=0.5).load(),
+            federation or Toy(clients=3, rows=40, spread=0.5).load(),
             method=method,
             target=target or EqualizedOdds(),
             notions=[EqualizedOdds()],
@@ -92,6 +94,15 @@ class TestMethod:
 
     def test_the_run_ends_with_a_finite_model(self, method):
         assert run(method)[-1][1].vector.isfinite().all()
+
+    @pytest.mark.parametrize("alone", [{1}, {0, 1, 2}], ids=["one client", "every client"])
+    def test_clients_without_the_second_group_are_borne_and_counted(self, method, alone):
+        federation = without_second_group(alone)
+        records = run(method, federation=federation)
+        assert records[-1][1].vector.isfinite().all()
+        assert {record.clients["one_group"] for record, _ in records} == {len(alone)}
+        nobody = len(alone) == len(federation.train)
+        assert {record.clients.get("groups_without_rows", 0) for record, _ in records} == {float(nobody)}
 
     @pytest.mark.parametrize("target", [notion() for notion in known(Notion).values()], ids=str)
     def test_every_notion_can_be_its_target_or_is_refused_with_the_reason(self, method, target):
@@ -142,6 +153,16 @@ class TestMethod:
         for cohort in seen:
             assert len(cohort.updates) == len(cohort.shares) == 1
             assert all(len(values) == 1 for values in cohort.reports.values())
+
+
+def without_second_group(alone: set[int]) -> Federation:
+    """The federation, where the training rows of these clients are all of the first group."""
+    federation = Toy(clients=3, rows=40, spread=0.5).load()
+    clients = [
+        replace(samples, groups=torch.zeros_like(samples.groups)) if client in alone else samples
+        for client, samples in enumerate(federation.train)
+    ]
+    return replace(federation, train=concatenate(clients))
 
 
 def has_form(method: Method, target: Notion) -> bool:
