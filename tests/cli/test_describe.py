@@ -39,6 +39,24 @@ def test_every_component_shows_every_setting_with_its_type_and_default(capsys, k
         assert f"{setting.assignment}  ({setting.type})" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "leaves"),
+    [
+        ("regular", "Leaves a client: as with fedavg."),
+        (
+            "reweight",
+            "Leaves a client, scope = global: as with fedavg; training rows by label and group (labels x groups,",
+        ),
+        (
+            "fairfed",
+            "training rows by prediction, label and group (labels x labels x groups, each round); their sums do not suffice.",
+        ),
+    ],
+)
+def test_a_method_says_what_leaves_a_client(capsys, name, leaves):
+    assert leaves in " ".join(said(capsys, name).split())
+
+
 def test_a_component_is_found_by_its_name_alone(capsys):
     assert said(capsys, "fedavg") == said(capsys, "method", "fedavg")
 

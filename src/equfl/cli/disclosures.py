@@ -26,6 +26,11 @@ class Declared:
     by_group: bool
     """Whether a prediction needs the group."""
 
+    @property
+    def only_sums(self) -> bool:
+        """Whether the server can do without seeing single clients."""
+        return all(one.only_sum for one in self.leaves)
+
     def rows(self) -> list[tuple[str, ...]]:
         """The method's lines of the table, under ``HEADER``."""
         lines = [(SAME, "", "", "yes")] if self.same else []

@@ -10,6 +10,7 @@ from equfl.config.files import config_text
 from equfl.config.presets import load_preset, presets
 from equfl.config.schema import RunConfig
 from equfl.core.component import find
+from equfl.methods.base import Method
 
 SHORT = {"method": "--method ", "target": "--target "}
 """The settings that have an option of their own."""
@@ -48,6 +49,8 @@ def component(shelf: Shelf, name: str) -> None:
         screen.blank()
     fields = settings(cls)
     _settings(screen, fields)
+    if issubclass(cls, Method):
+        _leaves(screen, name)
     command = f"equfl run {SHORT.get(shelf.path, f'--set {shelf.path}=')}{name}"
     screen.line("To use it:    ", (command, "cyan"))
     if fields:
@@ -108,6 +111,16 @@ def paragraphs(text: str) -> Iterator[str]:
         lines = paragraph.splitlines()
         running = not any(line.startswith((" ", "- ", "* ", "=")) for line in lines)
         yield " ".join(lines) if running else paragraph
+
+
+def _leaves(screen: Screen, name: str) -> None:
+    """What leaves a client with that method, in a sentence for each choice of settings that matters."""
+    for one in declared():
+        if one.label.partition(",")[0] == name:
+            things = [f"{what} ({numbers}, {when})" if when else what for _, what, numbers, when, _ in one.rows()]
+            sums = "" if one.only_sums else "; their sums do not suffice"
+            screen.prose(f"Leaves a client{one.label.removeprefix(name)}: {'; '.join(things)}{sums}.")
+    screen.blank()
 
 
 def _columns(screen: Screen, rows: Sequence[Sequence[str]]) -> None:

@@ -47,6 +47,7 @@ class FairFed(Method, name="fairfed"):
     scale: Literal["mean_one", "paper"] = "mean_one"
     """What the weights that beta acts on look like: 1 on average, or 1 in sum."""
     form: Literal["additive", "exp"] = "additive"
+    """Whether weights move round by round, or follow from this round's unlikeness alone."""
     debiasing: Literal["reweight", "none"] = "reweight"
     """What the clients do to their rows: 'reweight' is the method of that name, with its defaults."""
 
