@@ -49,7 +49,7 @@ def test_every_component_shows_every_setting_with_its_type_and_default(capsys, k
         ),
         (
             "fairfed",
-            "training rows by prediction, label and group (labels x labels x groups, each round); their sums do not suffice.",
+            "(labels x labels x groups, each round); their sums do not suffice.",
         ),
     ],
 )
