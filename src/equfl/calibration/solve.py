@@ -7,6 +7,7 @@ from L-BFGS (Nocedal, 1980), which learns the curvature from the steps already m
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor
@@ -17,7 +18,9 @@ FIRST_STEP = 4.0
 """Length of the first step, in gradients; from then on directions have their own length."""
 SUFFICIENT = 1e-4
 """A step is taken if the objective falls by at least this share of what the slope promises."""
-SHORTEST = 1e-8
+FLATTER = 0.9
+"""A step is too short if the slope at its end is still more than this share of the slope at its beginning."""
+TRIALS = 40
 REMEMBERED = 10
 """Steps that the curvature is read off."""
 
@@ -36,33 +39,59 @@ def solve(
 ) -> Solution:
     """Descend from ``start``; stop after so many steps, or when a step no longer lowers the objective by ``tolerance``.
 
-    Each step is halved until the objective falls enough. A direction along which it never does ends the descent.
+    Each step is halved until the objective falls enough, and doubled while it goes on falling as steeply (Wolfe, 1969).
+    A direction along which the objective never falls ends the descent.
     """
-    point = start.detach()
-    value, gradient = _value_and_gradient(objective, point)
+    here = _Point.of(objective, start.detach())
     moves: deque[tuple[Tensor, Tensor]] = deque(maxlen=REMEMBERED)
     for done in range(steps):
-        direction = _direction(gradient, moves)
-        slope = (gradient @ direction).item()
-        if slope >= 0:  # what was learned is wrong here: begin anew, down the gradient
+        direction = _direction(here.gradient, moves)
+        if here.gradient @ direction >= 0:  # what was learned is wrong here: begin anew, down the gradient
             moves.clear()
-            direction, slope = -gradient, -gradient.square().sum().item()
-        length = 1.0 if moves else FIRST_STEP
-        while length > SHORTEST:
-            fresh, fresh_gradient = _value_and_gradient(objective, point + length * direction)
-            if fresh <= value + SUFFICIENT * length * slope:
-                break
-            length /= 2
-        else:
-            return Solution(point, value, done)
-        step, turn = length * direction, fresh_gradient - gradient
+            direction = -here.gradient
+        there = _step(objective, here, direction, first=1.0 if moves else FIRST_STEP)
+        if there is None:
+            return Solution(here.coordinates, here.value, done)
+        step, turn = there.coordinates - here.coordinates, there.gradient - here.gradient
         if step @ turn > 0:
             moves.append((step, turn))
-        gained = value - fresh
-        point, value, gradient = point + step, fresh, fresh_gradient
+        gained, here = here.value - there.value, there
         if gained < tolerance:
-            return Solution(point, value, done + 1)
-    return Solution(point, value, steps)
+            return Solution(here.coordinates, here.value, done + 1)
+    return Solution(here.coordinates, here.value, steps)
+
+
+@dataclass(frozen=True)
+class _Point:
+    coordinates: Coordinates
+    value: float
+    gradient: Coordinates
+
+    @classmethod
+    def of(cls, objective: Callable[[Coordinates], Tensor], coordinates: Coordinates) -> "_Point":
+        point = coordinates.detach().requires_grad_()
+        with torch.enable_grad():
+            value = objective(point)
+            (gradient,) = torch.autograd.grad(value, point)
+        return cls(point.detach(), value.item(), gradient)
+
+
+def _step(
+    objective: Callable[[Coordinates], Tensor], here: _Point, direction: Coordinates, *, first: float
+) -> _Point | None:
+    """The point where a step along the direction ends; ``None`` if the objective does not fall."""
+    slope = (here.gradient @ direction).item()
+    length, short, long, found = first, 0.0, inf, None
+    for _ in range(TRIALS):
+        there = _Point.of(objective, here.coordinates + length * direction)
+        if not there.value <= here.value + SUFFICIENT * length * slope:
+            long = length
+        elif (there.gradient @ direction).item() < FLATTER * slope:
+            found, short = there, length
+        else:
+            return there
+        length = (short + long) / 2 if long < inf else 2 * length
+    return found
 
 
 def _direction(gradient: Coordinates, moves: deque[tuple[Tensor, Tensor]]) -> Coordinates:
@@ -79,11 +108,3 @@ def _direction(gradient: Coordinates, moves: deque[tuple[Tensor, Tensor]]) -> Co
     for (step, turn), weight in zip(moves, reversed(weights), strict=True):
         direction = direction + (weight - (turn @ direction) / (step @ turn)) * step
     return direction
-
-
-def _value_and_gradient(objective: Callable[[Coordinates], Tensor], point: Coordinates) -> tuple[float, Coordinates]:
-    point = point.detach().requires_grad_()
-    with torch.enable_grad():
-        value = objective(point)
-        (gradient,) = torch.autograd.grad(value, point)
-    return value.item(), gradient

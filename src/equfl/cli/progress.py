@@ -126,5 +126,6 @@ def numbers(config: RunConfig, record: RoundRecord) -> str:
     """Accuracy and target bias of a round, if it was evaluated."""
     if not record.evaluation:
         return ""
-    accuracy, unfair = record.evaluation["accuracy"], record.evaluation[f"{config.target.name}/pooled"]
-    return f"  accuracy {percent(accuracy)}  {config.target.symbol} {bias(unfair)}"
+    parts = {part.symbol: record.evaluation[f"{part.name}/pooled"] for part in config.target.parts()}
+    unfair = "  ".join(f"{symbol} {bias(value)}" for symbol, value in parts.items())
+    return f"  accuracy {percent(record.evaluation['accuracy'])}  {unfair}"

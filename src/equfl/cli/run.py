@@ -30,7 +30,7 @@ def run(
         source: A preset ('equfl describe preset' lists them), a config file (.toml, .yaml, .json), or a table of your
             own (.csv, .parquet, ...). Nothing: quickstart.
         method: How the federation is run: equfl, fedavg, ... ('equfl describe method').
-        target: The notion whose bias should fall, also by its symbol: EO, DP, CAL, CON.
+        target: The notion whose bias should fall, also by its symbol: EO, DP, CAL, CON; several as EO+DP.
         seed: Whatever is random follows from it.
         out: The folder for all files. Nothing: one under runs/, named after the run.
         set: Any other setting, as rounds=20 or method.gamma=0.5 ('equfl describe run'); once more for another one.
@@ -40,13 +40,13 @@ def run(
     """
     began = perf_counter()
     from equfl.cli.session import go_on
-    from equfl.config.request import as_name, notion_named, requested, started
+    from equfl.config.request import as_name, requested, started, target_named
 
     config = requested(
         started(source, label=label, sensitive=sensitive, client=client),
         options=[
             ("method", method and as_name(method)),
-            ("target", target and notion_named(target)),
+            ("target", target and target_named(target)),
             ("seed", seed),
         ],
         settings=set,

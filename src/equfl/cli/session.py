@@ -37,5 +37,6 @@ def go_on(config: RunConfig, out: Path | None, *, began: float, again: Sequence[
 
 def folder_name(config: RunConfig) -> str:
     """What was run, legibly, and the config's hash, so that no two configs share a folder."""
-    words = (config.preset or "run", config.method.name, config.target.name, f"seed{config.seed}", config_hash(config))
+    target = "-".join(part.name for part in config.target.parts())
+    words = (config.preset or "run", config.method.name, target, f"seed{config.seed}", config_hash(config))
     return "-".join(re.sub(r"[^\w.-]+", "_", word) for word in words)

@@ -29,6 +29,8 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: 
     for name, reason in result["left_out"].items():
         screen.line((f"– {spaced(name)}: {reason}", "dim"), indent=2)
     _unusable(screen, result)
+    for remark in result["remarks"]:
+        screen.line(("– " + remark, "dim"), indent=2)
     screen.blank()
     if result["privacy"]:
         screen.line(f"Privacy:  {privacy(result['privacy'])}")
@@ -97,7 +99,7 @@ def _unusable(screen: Screen, result: Result) -> None:
 def _label(name: str, words: str, result: Result) -> Part:
     if words:
         return f"  {words}"
-    return (spaced(name), "bold") if name == result["target"] else spaced(name)
+    return (spaced(name), "bold") if name in result["target"].split("+") else spaced(name)
 
 
 def _clear(change: Mapping[str, Any], *, better: int) -> Part:

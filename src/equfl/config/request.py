@@ -18,12 +18,12 @@ CONFIGS = (".toml", ".yaml", ".yml", ".json")
 
 
 def requested(
-    plain: Plain, *, options: Iterable[tuple[str, str | None]] = (), settings: Sequence[str] = ()
+    plain: Plain, *, options: Iterable[tuple[str, str | Plain | None]] = (), settings: Sequence[str] = ()
 ) -> RunConfig:
     """The config that the words on the command line add up to; a later one overrules an earlier one."""
-    for path, text in options:
-        if text is not None:
-            plain = assign(plain, path, _number_or_text(text))
+    for path, value in options:
+        if value is not None:
+            plain = assign(plain, path, _number_or_text(value) if isinstance(value, str) else value)
     for setting in settings:
         plain = override(plain, setting)
     return from_dict(plain)
@@ -34,6 +34,12 @@ def notion_named(word: str) -> str:
     notions = known(Notion)  # type: ignore[type-abstract]
     symbols = {cls.symbol.lower(): name for name, cls in notions.items() if hasattr(cls, "symbol")}
     return symbols.get(word.lower(), as_name(word))
+
+
+def target_named(words: str) -> str | Plain:
+    """A target in words: a notion, or several joined by '+' as in ``eo+dp``."""
+    names = [notion_named(word.strip()) for word in words.split("+")]
+    return names[0] if len(names) == 1 else {"name": "several", "notions": names}
 
 
 def as_name(word: str) -> str:

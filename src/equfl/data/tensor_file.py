@@ -16,6 +16,12 @@ from equfl.data.replacing import replacing
 def write(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, sync: bool = True) -> None:
     """Write the file, all at once; ``about`` is anything that JSON can say, and stands in the file's header."""
     ready = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    # The format knows no two names for one piece of memory; what is told apart by name is written twice.
+    first = {value.untyped_storage().data_ptr(): name for name, value in reversed(ready.items())}
+    ready = {
+        name: value if first[value.untyped_storage().data_ptr()] == name else value.clone()
+        for name, value in ready.items()
+    }
     checksums = {name: _checksum(value) for name, value in ready.items()}
     facts = {"about": about, "about_checksum": _checksum_of_text(about), "checksums": checksums}
     with replacing(path, sync=sync) as fresh:

@@ -11,6 +11,7 @@ from equfl.calibration.base import Directions, Place, Scope
 from equfl.calibration.full import Full
 from equfl.calibration.group_shift import GroupShift
 from equfl.calibration.problem import Margins, synthetic_margins
+from equfl.calibration.tradeoff import tradeoff_lines
 from equfl.core.arrays import Vector
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
@@ -127,6 +128,15 @@ class Calibrating(Method):
         self, place: Place, state: ServerState, cohort: Cohort, context: RoundContext, memory: dict[str, Tensor]
     ) -> tuple[Vector, Diagnostics]:
         """The calibrated model for consistency."""
+
+    def remarks(self, rounds: Sequence[Diagnostics]) -> list[str]:
+        last = rounds[-1] if rounds else {}
+        fallback = [
+            f"The model has no {self.scope.name.replace('_', ' ')}: the whole model was calibrated instead."
+            for name in last
+            if name.startswith("calibration/no_")
+        ]
+        return [*fallback, *tradeoff_lines(last)]
 
     def begins(self, rounds: int, last: int) -> int:
         """The first of the last so many rounds; never one in which models are still collected."""

@@ -1,6 +1,6 @@
 """What a method is: hooks before, around and after a round. Their default bodies are FedAvg."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -113,6 +113,10 @@ class Method(Component, kind="method"):
         ``memory`` is the server's; of ``samples`` only the groups may be used, and only if the method says so.
         """
         return logits.argmax(dim=1)
+
+    def remarks(self, rounds: Sequence[Diagnostics]) -> list[str]:
+        """What a reader of the result should be told, in sentences, out of what the steps have recorded."""
+        return []
 
     def shared_rounds(self, rounds: int) -> int:
         """How many of the first rounds are exactly FedAvg's; a FedAvg twin need not compute them again."""

@@ -4,7 +4,7 @@ In federated learning the clients are asked to evaluate anyway. The counts are a
 sum, and tell how the real rates differ from those on the synthetic rows; the loop therefore closes the real gap.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -15,6 +15,7 @@ from equfl.calibration.base import Place
 from equfl.calibration.feedback import certain_loss, credible, integrated, measured_rates
 from equfl.calibration.problem import Problem, accuracy_of, caution_of, synthetic_margins, synthetic_rates, tables_of
 from equfl.calibration.smoothing import Smoothing
+from equfl.calibration.tradeoff import tradeoff
 from equfl.core.arrays import Counts, Vector
 from equfl.core.disclosure import Disclosure
 from equfl.core.errors import ConfigError
@@ -26,6 +27,8 @@ from equfl.fairness.counts import count
 from equfl.fairness.gaps import split_by_class
 from equfl.methods._calibrating import Calibrating, importance, parted
 from equfl.methods.base import Tensors
+from equfl.privacy.gaussian import gaussian_sigma
+from equfl.privacy.release import Release
 
 COUNTED_EVERY = 3
 """For consistency the counts only say what it costs, which every third round is soon enough."""
@@ -43,7 +46,7 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
 
     target_bias: float = 0.0
     """The bias to arrive at; less than that is not paid for."""
-    accuracy_budget: float = 1.5
+    accuracy_budget: float = 1.7
     """Percentage points of accuracy that may be lost at most, by the clients' own counts; ``inf`` for no limit."""
     gain: float = 1.0
     """How much of a newly seen difference between real and synthetic rates is taken over."""
@@ -51,6 +54,11 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
     """How much of what was learned of that difference is forgotten per round."""
     caution: float = 0.1
     """Share of the largest gap that chance makes, left open where there are several gaps."""
+    epsilon: float | None = None
+    """Privacy budget ε of a row for all counts of the run together: normal noise is added to their sums; ``none`` for
+    exact counts."""
+    delta: float = 1e-5
+    """The δ that goes with it."""
     least_clients: int = 1
     """With fewer counts than this in a round, the loop goes on with what it knew before."""
 
@@ -66,10 +74,17 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
                     remedy="See 'equfl describe equfl_feedback'",
                 )
 
+        if self.epsilon is not None:
+            gaussian_sigma(self.epsilon, self.delta)  # refuses what is no privacy budget
+
     def leaves(self) -> tuple[Disclosure, ...]:
         shape = ("labels", "labels", "groups")
         counts = Disclosure("counts", "training rows by prediction, label and group", shape, "when asked")
         return (*super().leaves(), counts)
+
+    def noised(self) -> Mapping[str, Release]:
+        # However many releases there are, their noise is such that together they say as much as one with this noise.
+        return {} if self.epsilon is None else {"counts": Release(gaussian_sigma(self.epsilon, self.delta), times=1)}
 
     def instruct(self, state: ServerState, context: RoundContext) -> Tensors:
         return {"count": torch.ones(())} if self._counts(context.round, context) else {}
@@ -119,13 +134,15 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
             longest=self.step_limit,
         )
         gaps = problem.gaps(tables)
+        allowed = self.target_bias + caution_of(gaps, self.caution)
         answer = problem.answer(
-            self.target_bias + caution_of(gaps, self.caution),
+            allowed,
             acceptable=lambda expected: 100 * certain_loss(before, expected) <= self.accuracy_budget,
         )
         return answer.vector, {
             **told,
             **scope,
+            **(tradeoff(problem, allowed, answer.expected) if context.round == context.rounds else {}),
             "feedback/bias": gaps.largest(),
             "feedback/expected_bias": problem.gaps(answer.expected).largest(),
             "feedback/expected_accuracy": accuracy_of(answer.expected).item(),
@@ -171,4 +188,43 @@ class EquFLFeedback(Calibrating, name="equfl_feedback"):
         voices = len(cohort.ids) * len(good.nonzero()) / max(1, len(good))
         if voices < self.least_clients:
             return None, {**told, "feedback/held": 1.0}
-        return split_by_class(counts[good].sum(dim=0).clamp(min=0)).to(state.vector), told
+        total = counts[good].sum(dim=0)
+        if (sigma := self.count_noise(context)) > 0:
+            # The sum of what the clients add, each its share, so that nobody ever sees the exact sum.
+            noise = torch.randn(total.shape, generator=context.generator("noise on the counts"), dtype=total.dtype)
+            total = total + sigma * noise.to(total)
+        return split_by_class(total.clamp(min=0)).to(state.vector), {**told, "feedback/noise": sigma}
+
+    def count_noise(self, context: RoundContext) -> float:
+        """Standard deviation of the noise on every summed count: one row changes one count of each release by one."""
+        if self.epsilon is None:
+            return 0.0
+        releases = sum(self._counts(number, context) for number in range(1, context.rounds + 1))
+        return gaussian_sigma(self.epsilon, self.delta, releases=releases)
+
+    def remarks(self, rounds: Sequence[Diagnostics]) -> list[str]:
+        counting = [told for told in rounds if "feedback/clients" in told]
+        last = counting[-1] if counting else {}
+        words = super().remarks(rounds)
+        if last.get("feedback/bias_left_for_accuracy", 0.0) > 0:
+            words.append(
+                f"The accuracy budget of {self.accuracy_budget:g} points binds: by the clients' counts it lets the bias"
+                f" fall to {last['feedback/expected_bias']:.3f}. Raise method.accuracy_budget for less."
+            )
+        if held := sum("feedback/held" in told for told in counting):
+            words.append(f"In {held} of {len(counting)} rounds too few clients sent counts that can be true.")
+        elif wrong := sum(told.get("feedback/not_credible", 0.0) for told in counting):
+            words.append(f"{wrong:.0f} reports were left out because their counts cannot be true.")
+        if counting:
+            words.append(self._privacy(len(counting), last.get("feedback/noise", 0.0)))
+        return words
+
+    def _privacy(self, releases: int, noise: float) -> str:
+        if self.epsilon is None:
+            return (
+                f"The clients sent exact counts {releases} times: no epsilon. Set method.epsilon for noise on the sums."
+            )
+        return (
+            f"The counts were summed {releases} times with noise of {noise:.1f} on every sum: "
+            f"epsilon {self.epsilon:g}, delta {self.delta:g} for a row."
+        )

@@ -9,6 +9,7 @@ from torch import Tensor
 from equfl.calibration.base import Place
 from equfl.calibration.problem import Problem, accuracy_of, synthetic_margins, synthetic_rates, tables_of
 from equfl.calibration.smoothing import Smoothing
+from equfl.calibration.tradeoff import tradeoff
 from equfl.core.arrays import Vector
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
@@ -70,8 +71,10 @@ class EquFLSolve(Calibrating, name="equfl_solve"):
             # Decided once, so that several rounds close the share together and not each anew.
             allowed = memory["calibration/allowed"] = abs(1 - self.close) * before.values.abs()
         answer = problem.answer(allowed)
+        final = context.round == context.rounds
         return answer.vector, {
             **told,
+            **(tradeoff(problem, allowed, answer.expected) if final else {}),
             "calibration/synthetic_gap_before": before.largest(),
             "calibration/synthetic_gap": problem.gaps(answer.expected).largest(),
             "calibration/solve_steps": float(answer.steps),

@@ -47,7 +47,9 @@ class Laboratory:
         cls, federation: Federation, target: Notion, device: torch.device, watcher: Watcher, *, loading: float
     ) -> "Laboratory":
         """With every notion there is, the target as it was chosen among them."""
-        notions = {name: notion() for name, notion in known(Notion).items()} | {target.name: target}  # type: ignore[type-abstract]
+        every = [notion() for notion in known(Notion).values()]  # type: ignore[type-abstract]
+        single = [notion for notion in every if notion.parts() == (notion,)]
+        notions = {notion.name: notion for notion in (*single, *target.parts())}
         return cls(federation.to(device), tuple(notions.values()), device, watcher, loading)
 
     def run(self, config: RunConfig, store: Store, hand_over: HandOver = lambda records, state: None) -> Run:
@@ -109,7 +111,9 @@ class Laboratory:
             self.federation,
             method=config.method,
             target=config.target,
-            notions=[notion for notion in self.notions if self._can_show(notion, needed=notion == config.target)],
+            notions=[
+                notion for notion in self.notions if self._can_show(notion, needed=notion in config.target.parts())
+            ],
             model=config.model,
             training=config.training,
             aggregation=config.aggregation,

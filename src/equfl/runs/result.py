@@ -74,7 +74,7 @@ class Run:
         return {
             "preset": self.config.preset,
             "method": self.config.method.name,
-            "target": self.config.target.name,
+            "target": "+".join(part.name for part in self.config.target.parts()),
             "seed": self.config.seed,
             "rounds": self.config.rounds,
             "accuracy": self.audit.accuracy.value,
@@ -90,6 +90,7 @@ class Run:
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
             "symbols": {name: bias.symbol for name, bias in self.audit.bias.items()},
             "left_out": dict(self.audit.left_out),
+            "remarks": self.config.method.remarks([record.diagnostics for record in self.records]),
             "data": self.federation.name,
             "real_rows": takes_real_rows(self.config.method),
             "simulated": self.federation.facts.get("simulated") == "yes",

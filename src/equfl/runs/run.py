@@ -6,7 +6,7 @@ from typing import Any
 
 from equfl.config.codec import from_dict, to_dict
 from equfl.config.overrides import changed
-from equfl.config.request import started
+from equfl.config.request import started, target_named
 from equfl.config.schema import RunConfig
 from equfl.data.base import Federation
 from equfl.data.in_memory import InMemory
@@ -39,6 +39,8 @@ def run(
     else:
         columns = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
         plain = started(str(what), label=label, sensitive=columns, client=client)
+    if isinstance(target := settings.get("target"), str):
+        settings["target"] = target_named(target)
     config = from_dict(changed(plain, settings))
     return execute(config, federation=federation, out=None if out is None else Path(out), watcher=watcher)
 

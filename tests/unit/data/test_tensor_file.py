@@ -68,3 +68,13 @@ def test_a_foreign_safetensors_file_is_nothing(tmp_path):
 
     save_file({"matrix": torch.ones(2)}, tmp_path / "file")
     assert tensor_file.read(tmp_path / "file") is None
+
+
+def test_two_names_for_the_same_tensor_and_a_part_of_it_are_all_written(tmp_path):
+    rows = torch.arange(12.0).reshape(4, 3)
+    tensor_file.write(tmp_path / "file", {"one": rows, "again": rows, "part": rows[:2], "none": rows[:0]}, {})
+    tensors, _ = tensor_file.read(tmp_path / "file")
+    assert torch.equal(tensors["one"], rows)
+    assert torch.equal(tensors["again"], rows)
+    assert torch.equal(tensors["part"], rows[:2])
+    assert tensors["none"].shape == (0, 3)

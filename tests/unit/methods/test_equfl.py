@@ -1,12 +1,20 @@
-from dataclasses import fields, replace
+from dataclasses import replace
+from math import inf
 
 import pytest
 import torch
 
+from equfl.calibration.full import Full
+from equfl.calibration.sensitive_inputs import SensitiveInputs
+from equfl.calibration.trajectory import Trajectory
+from equfl.core.errors import ConfigError
 from equfl.core.protocol import Cohort, ServerState
 from equfl.core.random import Seed
 from equfl.core.samples import Samples
+from equfl.fairness.demographic_parity import DemographicParity
+from equfl.fairness.equalized_odds import EqualizedOdds
 from equfl.fairness.neighbours import nearest
+from equfl.fairness.several import Several
 from equfl.methods.base import Method, changes
 from equfl.methods.equfl import EquFL
 from equfl.methods.fedavg import FedAvg
@@ -108,20 +116,74 @@ def test_a_calibrated_round_reports_how_its_update_compares_with_the_clients(con
 def test_the_defaults_are_the_papers():
     assert EquFL().gamma == 1.0
     assert EquFL().shared_rounds(100) == 50
-    assert {field.name for field in fields(EquFL)} == {
-        "gamma",
-        "collect_share",
-        "collect",
-        "collect_models",
-        "synthesis",
-    }
+    letter = EquFL(schedule="constant", surrogate="paper", scope=Full(), largest_ratio=inf)
+    assert letter == EquFL()
 
 
 @pytest.mark.parametrize(
     "setting", [{"gamma": -1.0}, {"collect_share": 1.5}, {"collect_share": -0.1}, {"collect_models": -1}]
 )
 def test_settings_outside_their_range_are_refused(setting):
-    from equfl.core.errors import ConfigError
-
     with pytest.raises(ConfigError, match=f"method.{next(iter(setting))}"):
         EquFL(**setting)
+
+
+class TestBeyondTheLetter:
+    """Settings that leave the paper; without them nothing of this happens."""
+
+    def calibrated(self, method, context, **of_context):
+        context = replace(context, **of_context)
+        before, after = rounds_of(method, context, 7)[-2:]
+        cohort = random_cohort(before)
+        aggregate = cohort.shares @ cohort.updates
+        _, told = method.step(before, cohort, replace(context, round=7))
+        return (before.vector - after.vector) / context.learning_rate - aggregate, aggregate, told
+
+    def test_a_guard_shortens_a_calibrated_update_that_is_too_long_and_says_so(self, context):
+        update, aggregate, told = self.calibrated(replace(SMALL, gamma=500.0, largest_ratio=0.25), context)
+        assert update.norm().item() == pytest.approx(0.25 * aggregate.norm().item(), rel=1e-3)
+        assert told["calibration/ratio"] == pytest.approx(0.25)
+        assert told["calibration/shortened"] < 1
+
+    def test_the_guard_leaves_a_shorter_one_alone(self, context):
+        assert "calibration/shortened" not in self.calibrated(replace(SMALL, largest_ratio=1e6), context)[2]
+
+    def test_the_theorys_schedule_shortens_all_steps_from_the_first_on(self, context):
+        method = replace(SMALL, schedule="theory", delay=4.0)
+        ours, fedavg = rounds_of(method, context, 2), rounds_of(FedAvg(), context, 2)
+        assert method.shared_rounds(context.rounds) == 0
+        assert torch.equal(ours[1].vector, fedavg[1].vector)
+        step = ours[1].vector - ours[2].vector
+        cohort = random_cohort(ours[1])
+        assert torch.allclose(step, 0.1 * 5 / 6 * (cohort.shares @ cohort.updates), atol=1e-6)
+
+    def test_rates_instead_of_losses_give_another_update(self, context):
+        letter, _, _ = self.calibrated(SMALL, context)
+        rates, _, told = self.calibrated(replace(SMALL, surrogate="rate"), context)
+        assert not torch.allclose(letter, rates)
+        assert 0 <= told["calibration/loss"] <= 2
+
+    def test_inside_a_scope_only_its_weights_are_moved(self, context):
+        update, _, _ = self.calibrated(replace(SMALL, scope=Trajectory(differences=1)), context)
+        first, second = (state.vector for state in rounds_of(SMALL, context, 1))
+        assert torch.nn.functional.cosine_similarity(update, second - first, dim=0).abs().item() > 0.99
+
+    def test_a_model_without_the_scopes_place_is_moved_as_a_whole_and_the_record_says_so(self, context):
+        update, _, told = self.calibrated(replace(SMALL, scope=SensitiveInputs()), context)
+        assert told["calibration/no_sensitive_inputs_so_full"] == 1
+        assert torch.equal(update, self.calibrated(SMALL, context)[0])
+
+    def test_with_several_targets_the_update_lowers_every_loss(self, context):
+        parts = (EqualizedOdds(), DemographicParity())
+        update, _, told = self.calibrated(SMALL, context, target=Several(parts))
+        alone = [self.calibrated(SMALL, context, target=part)[0] for part in parts]
+        assert all(update @ one >= 0 for one in alone)
+        weights = [told[f"calibration/weight/{part.name}"] for part in parts]
+        assert sum(weights) == pytest.approx(1)
+
+    @pytest.mark.parametrize(
+        "setting", [{"gamma": -1.0}, {"largest_ratio": 0.0}, {"delay": -1.0}, {"sharpness": 0.0}], ids=str
+    )
+    def test_a_setting_without_a_meaning_is_refused(self, setting):
+        with pytest.raises(ConfigError, match=next(iter(setting))):
+            EquFL(**setting)

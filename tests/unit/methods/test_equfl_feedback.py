@@ -13,9 +13,11 @@ from equfl.data.toy import Toy
 from equfl.fairness.consistency import Consistency
 from equfl.fairness.demographic_parity import DemographicParity
 from equfl.fairness.equalized_odds import EqualizedOdds
+from equfl.fairness.several import Several
 from equfl.methods.equfl_feedback import EquFLFeedback
 from equfl.methods.fedavg import FedAvg
 from equfl.models.mlp import MLP
+from equfl.privacy.gaussian import gaussian_epsilon, gaussian_sigma
 from equfl.simulation.engines.batched import Batched
 from equfl.simulation.loop import simulate
 from equfl.synthesis.faithful_matching import FaithfulMatching
@@ -57,6 +59,10 @@ def altered(alter) -> EquFLFeedback:
     method = Altered(synthesis=QUICK.synthesis, smooth=4, accuracy_budget=inf)
     object.__setattr__(method, "alter", alter)
     return method
+
+
+def diagnostics(records):
+    return [record.diagnostics for record, _ in records]
 
 
 def of(records, name):
@@ -152,6 +158,47 @@ class TestCountsThatCannotBeBelieved:
         records = run(Silent(synthesis=QUICK.synthesis, smooth=4))
         assert of(records, "feedback/clients")[-1] == 0
         assert of(records, "feedback/held")[-1] == 1
+
+
+class TestNoiseOnTheCounts:
+    def test_the_noise_is_what_the_budget_needs_for_all_releases_together(self):
+        noisy = run(replace(QUICK, epsilon=1.0))
+        assert of(noisy, "feedback/noise")[-1] == pytest.approx(gaussian_sigma(1.0, 1e-5, releases=4))
+        assert gaussian_epsilon(replace(QUICK, epsilon=1.0).noised()["counts"].noise, 1e-5) == pytest.approx(1.0)
+
+    def test_much_noise_makes_another_model_and_the_same_seed_the_same(self):
+        exact, noisy, again = run(QUICK), run(replace(QUICK, epsilon=0.1)), run(replace(QUICK, epsilon=0.1))
+        assert not torch.equal(exact[-1][1].vector, noisy[-1][1].vector)
+        assert torch.equal(noisy[-1][1].vector, again[-1][1].vector)
+
+    def test_the_result_says_what_the_counts_cost_in_privacy(self):
+        words = [method.remarks(diagnostics(run(method)))[-1] for method in (QUICK, replace(QUICK, epsilon=2.0))]
+        assert "exact counts 4 times: no epsilon" in words[0]
+        assert "epsilon 2, delta 1e-05" in words[1]
+
+    @pytest.mark.parametrize("budget", [{"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": 1.0, "delta": 0.0}], ids=str)
+    def test_what_is_no_privacy_budget_is_refused(self, budget):
+        with pytest.raises(ConfigError):
+            EquFLFeedback(**budget)
+
+
+class TestRemarks:
+    def test_a_budget_that_binds_is_told_with_the_bias_it_leaves(self):
+        method = replace(QUICK, accuracy_budget=1.0)
+        assert "The accuracy budget of 1 points binds" in method.remarks(diagnostics(run(method)))[0]
+
+    def test_reports_that_were_left_out_are_told(self):
+        words = QUICK.remarks(diagnostics(run(altered(lambda counts: counts * nan))))
+        assert "In 4 of 4 rounds too few clients" in words[0]
+
+    def test_several_targets_end_with_their_trade_off(self):
+        both = Several((EO, DP))
+        words = QUICK.remarks(diagnostics(run(QUICK, both)))
+        assert [line.split(":")[0] for line in words[:3]] == [
+            "Expected of all targets together",
+            "Expected of equalized odds alone",
+            "Expected of demographic parity alone",
+        ]
 
 
 @pytest.mark.parametrize(
