@@ -3,6 +3,7 @@
 A wrong certificate authority and a node that nobody registered are in ``test_deployment.py``: Flower turns them away.
 """
 
+import io
 import re
 
 import numpy as np
@@ -42,6 +43,22 @@ def infinite(reply):
     reply.content["arrays"]["norm.running_var"] = Array(np.full(3, np.inf, np.float32))
 
 
+def lying_about_its_size(reply):
+    array = Array(np.zeros(7, np.float32))
+    array.shape = (2,)
+    reply.content["arrays"]["out.bias"] = array
+
+
+def no_array_at_all(reply):
+    reply.content["arrays"]["out.bias"] = Array("float32", (2,), "numpy.ndarray", b"MZ\x90")
+
+
+def a_pickle(reply):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([print, print], dtype=object))
+    reply.content["arrays"]["out.bias"] = Array("object", (2,), "numpy.ndarray", buffer.getvalue())
+
+
 def no_weight(reply):
     del reply.content["metrics"]["num-examples"]
 
@@ -67,6 +84,9 @@ WRONG = {
     missing_keys: r"a model of other keys \(missing: \['out.bias'\], unknown: \[\]\)",
     other_shapes: r"out.bias of shape \(2, 1\) instead of \(2,\)",
     infinite: "values that are not finite in the model",
+    lying_about_its_size: "arrays that cannot be read",
+    no_array_at_all: "arrays that cannot be read",
+    a_pickle: "arrays that cannot be read",
     no_weight: "num-examples = None; wanted a finite number",
     weight_of_nan: "num-examples = nan; wanted a finite number",
     weight_below_zero: "num-examples = -3; wanted more than 0",

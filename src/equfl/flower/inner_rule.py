@@ -60,15 +60,17 @@ class InnerRule:
         if not untouched:
             self._rewrite(updates, shares)
         answers = self._answers if untouched else self._telling
-        vector = self.ask([answer.reply for answer in answers], self._failed)
+        vector = self.ask(answers, self._failed)
         self.result = (self._vector - vector) / self._learning_rate
         return self.result
 
-    def ask(self, replies: Sequence[Message], failed: Sequence[Message]) -> Vector:
+    def ask(self, answers: Sequence[Answer], failed: Sequence[Message]) -> Vector:
         """The model that the strategy makes of the replies."""
-        for content in (reply.content for reply in replies):
-            for name, record in list(content.array_records.items()):
-                content[name] = self._form.without_counters(record)
+        if self._form.counters:
+            for answer in answers:
+                name, content = answer.names[0], answer.reply.content
+                content[name] = self._form.without_counters(content.array_records[name])
+        replies = [answer.reply for answer in answers]
         arrays, self.metrics = self._strategy.aggregate_train(self._round, [*replies, *failed])
         if arrays is None:
             raise NothingAggregated("returned no model")
@@ -80,8 +82,6 @@ class InnerRule:
 
     def _rewrite(self, updates: Updates, shares: Shares) -> None:
         for answer, update, share in zip(self._telling, updates, shares, strict=True):
-            content = answer.reply.content
-            ((name, _),) = content.array_records.items()
-            ((_, metrics),) = content.metric_records.items()
-            content[name] = self._form.write(self._vector - self._learning_rate * update, answer.buffers)
-            metrics[self._weight_key] = share.item()
+            vector = self._vector - self._learning_rate * update
+            answer.reply.content[answer.names[0]] = self._form.write(vector, answer.buffers)
+            answer.metrics[self._weight_key] = share.item()

@@ -15,6 +15,7 @@ from torch import Tensor
 from equfl.core.arrays import Vector
 from equfl.core.errors import ConfigError
 from equfl.core.vector import Buffers, Layout, Network
+from equfl.flower.arrays import array_of, values_of
 
 RECORD = "equfl"
 """The ConfigRecord that carries a method's instructions to the clients."""
@@ -33,7 +34,7 @@ class Form:
     @classmethod
     def of(cls, arrays: ArrayRecord, network: Network) -> "Form":
         """The form of the first model, once it is sure that it is the network's."""
-        tensors = {name: torch.from_numpy(array.numpy()) for name, array in arrays.items()}
+        tensors = {name: torch.from_numpy(values_of(array)) for name, array in arrays.items()}
         layout = network.layout
         shapes = {name: tuple(value.shape) for name, value in tensors.items()}
         wanted = dict(zip(layout.names, layout.shapes, strict=True))
@@ -65,19 +66,25 @@ class Form:
 
     def read(self, arrays: Mapping[str, Array]) -> tuple[Vector, dict[str, Tensor]]:
         """The parameters as a vector, and the buffers, in the types that were sent out."""
-        tensors = {name: self._typed(name, torch.from_numpy(array.numpy())) for name, array in arrays.items()}
+        tensors = {name: self._typed(name, torch.from_numpy(values_of(array))) for name, array in arrays.items()}
         buffers = {name: value for name, value in tensors.items() if name not in self.layout.names}
         return self.layout.flatten(tensors), buffers
 
-    def write(self, vector: Vector, buffers: Buffers) -> ArrayRecord:
+    def write(self, vector: Vector, buffers: Buffers, kind: type[Array] = Array) -> ArrayRecord:
         """The model as a record: entries in the first model's order and types."""
         tensors = {**self.layout.unflatten(vector), **buffers}
         # Strategies compute in other types (QFedAvg and FedAdam return float64), and clients expect what they sent.
-        return ArrayRecord({name: Array(self._typed(name, tensors[name]).numpy()) for name in self.shapes})
+        record = ArrayRecord()
+        for name in self.shapes:
+            record[name] = array_of(self._typed(name, tensors[name]).numpy(), kind)
+        return record
 
     def without_counters(self, arrays: ArrayRecord) -> ArrayRecord:
         """The same record without step counters, on which a median, a norm or noise would make no sense."""
-        return ArrayRecord({name: array for name, array in arrays.items() if name not in self.counters})
+        counters = self.counters
+        return (
+            ArrayRecord({name: array for name, array in arrays.items() if name not in counters}) if counters else arrays
+        )
 
     def _typed(self, name: str, value: Tensor) -> Tensor:
         kind = self.types[name]

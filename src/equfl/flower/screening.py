@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from flwr.app import Error, Message
+from flwr.app import Error, Message, MetricRecord
 from torch import Tensor
 
 from equfl.core.arrays import Vector
@@ -29,6 +29,9 @@ class Answer:
     client: int
     """The partition where the client says it, its node otherwise."""
     weight: float
+    names: tuple[str, str]
+    """What its two records are called."""
+    metrics: MetricRecord
     vector: Vector
     buffers: dict[str, Tensor]
     reports: dict[str, Tensor]
@@ -62,18 +65,17 @@ def screened(
         if first is not answer:
             failed.append(as_failed(answer.reply, f"partition {answer.client} was sent by node {first.node} already"))
     kept, others = _same_names(list(once.values()))
-    failed += [as_failed(answer.reply, f"records called {names(answer.reply)}, unlike most") for answer in others]
-    _same_metrics([answer.reply for answer in kept])
+    failed += [as_failed(answer.reply, f"records called {answer.names}, unlike most") for answer in others]
+    _same_metrics([answer.metrics for answer in kept])
     return kept, failed
 
 
 def read(reply: Message, form: Form, *, weight_key: str, needed: Sequence[str]) -> Answer:
     """The reply as tensors; our own entries are taken out of it, so that no strategy averages them."""
-    content, node = reply.content, reply.metadata.src_node_id
-    if len(content.array_records) != 1 or len(content.metric_records) != 1:
-        found = f"{len(content.array_records)} ArrayRecords and {len(content.metric_records)} MetricRecords"
-        raise Refused(f"{found}; wanted one of each")
-    (arrays,), (metrics,) = content.array_records.values(), content.metric_records.values()
+    node, models, told = reply.metadata.src_node_id, reply.content.array_records, reply.content.metric_records
+    if len(models) != 1 or len(told) != 1:
+        raise Refused(f"{len(models)} ArrayRecords and {len(told)} MetricRecords; wanted one of each")
+    ((name, arrays),), ((metrics_name, metrics),) = models.items(), told.items()
     problem = form.mismatch(arrays)
     if problem:
         raise Refused(problem)
@@ -85,11 +87,15 @@ def read(reply: Message, form: Form, *, weight_key: str, needed: Sequence[str]) 
     weight: Any = metrics[weight_key]
     if weight <= 0:
         raise Refused(f"{weight_key} = {weight}; wanted more than 0")
-    vector, buffers = form.read(arrays)
+    try:
+        vector, buffers = form.read(arrays)
+    except (ValueError, TypeError, EOFError) as error:
+        raise Refused(f"arrays that cannot be read ({error})") from error
     if not all(value.isfinite().all() for value in (vector, *buffers.values()) if value.is_floating_point()):
         raise Refused("values that are not finite in the model")
     client = partition if isinstance(partition, int) else node
-    return Answer(reply, node, client, float(weight), vector, buffers, reports)
+    names = (name, metrics_name)
+    return Answer(reply, node, client, float(weight), names, metrics, vector, buffers, reports)
 
 
 def as_failed(reply: Message, reason: str) -> Message:
@@ -98,23 +104,18 @@ def as_failed(reply: Message, reason: str) -> Message:
     return Message(Error(0, reason), reply_to=Message(Error(0, reason), reply_to=reply))
 
 
-def names(reply: Message) -> tuple[str, ...]:
-    """What the reply's records are called."""
-    return (*reply.content.array_records, *reply.content.metric_records)
-
-
 def _same_names(answers: Sequence[Answer]) -> tuple[list[Answer], list[Answer]]:
     """Those whose records are called as most are, and the others: strategies demand one name."""
-    most = Counter(names(answer.reply) for answer in answers).most_common(1)
-    kept = [answer for answer in answers if names(answer.reply) == most[0][0]]
-    return kept, [answer for answer in answers if names(answer.reply) != most[0][0]]
+    most = Counter(answer.names for answer in answers).most_common(1)
+    kept = [answer for answer in answers if answer.names == most[0][0]]
+    return kept, [answer for answer in answers if answer.names != most[0][0]]
 
 
-def _same_metrics(replies: Sequence[Message]) -> None:
+def _same_metrics(records: Sequence[MetricRecord]) -> None:
     """Leave only the metrics that all replies have: strategies demand the same from all."""
-    records = [next(iter(reply.content.metric_records.values())) for reply in replies]
+    shared = set.intersection(*map(set, records)) if records else set()
     for record in records:
-        for key in [key for key in record if not all(key in other for other in records)]:
+        for key in record.keys() - shared:
             del record[key]
 
 

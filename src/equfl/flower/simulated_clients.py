@@ -14,6 +14,7 @@ from equfl.core.samples import Samples
 from equfl.data.base import Federation
 from equfl.fairness.base import Notion
 from equfl.fairness.equalized_odds import EqualizedOdds
+from equfl.flower.arrays import LocalArray
 from equfl.flower.records import RECORD, Form, pack, unpack
 from equfl.flower.screening import PARTITION
 from equfl.methods.base import Method
@@ -111,7 +112,9 @@ class SimulatedClients:
                 metrics[PARTITION] = client
             if self._losses:
                 metrics["train_loss"] = self._scored(state, samples)[0]
-            arrays = form.write(answers.vectors[row], {key: value[row] for key, value in answers.buffers.items()})
+            arrays = form.write(
+                answers.vectors[row], {key: value[row] for key, value in answers.buffers.items()}, LocalArray
+            )
             replies.append(Message(RecordDict({name: arrays, "metrics": metrics}), reply_to=message))
         return replies
 

@@ -1,0 +1,176 @@
+"""The same federation by the simulator, by Flower in one process, and by Flower's simulation with Ray.
+
+``python -m benchmarks.flower`` runs ten rounds of ``income-sex`` (51 parties, no evaluation) several times, each time
+with the same method, seeds and batches, and prints how far the models are apart and how long a round took. It needs
+the extra 'flower', ``flwr[simulation]``, and the census data that ``EQUFL_DATA`` names.
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import torch
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+
+from equfl.aggregation.mean import Mean
+from equfl.core.random import Seed
+from equfl.data.base import Federation
+from equfl.data.income import Income
+from equfl.fairness.equalized_odds import EqualizedOdds
+from equfl.flower import EquFLStrategy, InlineGrid, SimulatedClients, feedback_mod
+from equfl.methods.equfl_feedback import EquFLFeedback
+from equfl.models.mlp import MLP
+from equfl.simulation.engines.batched import Batched
+from equfl.simulation.loop import simulate, start
+from equfl.synthesis.trajectory_matching import TrajectoryMatching
+from equfl.training.sgd import SGD
+
+MODEL, TRAINING, TARGET = MLP(), SGD(), EqualizedOdds()
+METHOD = EquFLFeedback(settle=2, synthesis=TrajectoryMatching(samples=64, iterations=20, match_steps=1))
+"""Feedback on; a small synthesis, because what is compared is the way to the model and not the model."""
+
+
+@cache
+def federation() -> Federation:
+    """The parties' rows; each of Ray's workers reads them once."""
+    torch.set_num_threads(1)
+    return Income(sensitive=("SEX",)).load()
+
+
+@cache
+def network():
+    """The model as a function."""
+    return MODEL.network(federation().schema.shape, 2)
+
+
+class Timed(EquFLStrategy):
+    """Notes when each round begins."""
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        self.began = [*getattr(self, "began", []), perf_counter()]
+        return super().configure_train(server_round, arrays, config, grid)
+
+
+def trained(grid: Grid, rounds: int) -> tuple[torch.Tensor, list[float]]:
+    """The strategy's last model on this grid, and the seconds of the rounds before anything is synthesised."""
+    parties = federation().train
+    strategy = Timed(
+        FedAvg(fraction_evaluate=0.0, min_train_nodes=len(parties), min_available_nodes=len(parties)),
+        method=METHOD,
+        model=network(),
+        schema=federation().schema,
+        target=TARGET,
+        learning_rate=TRAINING.learning_rate,
+        local_steps=sum(TRAINING.steps(size) for size in parties.sizes) / len(parties),
+    )
+    initial = ArrayRecord(network().layout.unflatten(start(MODEL, network(), Seed(0)).vector))
+    result = strategy.start(grid, initial, num_rounds=rounds)
+    seconds = torch.tensor(strategy.began).diff().tolist()
+    # The first round starts the workers, and from the second half on the server calibrates.
+    return network().layout.flatten(result.arrays.to_torch_state_dict()), seconds[1 : rounds // 2]
+
+
+client = ClientApp(
+    mods=[
+        feedback_mod(
+            method=METHOD,
+            model=lambda context: network(),
+            rows=lambda context: federation().train[int(context.node_config["partition-id"])],
+        )
+    ]
+)
+
+
+@client.train()
+def train(message: Message, context: Context) -> Message:
+    """A client that draws its batches as in the simulator."""
+    party = int(context.node_config["partition-id"])
+    samples = federation().train[party]
+    arrays = message.content["arrays"]
+    vector, _ = TRAINING.train(
+        network().layout.flatten(arrays.to_torch_state_dict()),
+        {},
+        samples,
+        network=network(),
+        objective=lambda logits, batch: METHOD.objective(logits, batch, {}),
+        generator=Seed(0).generator("shuffle", round=int(message.content["config"]["server-round"]), client=party),
+    )
+    fresh = ArrayRecord(network().layout.unflatten(vector))
+    metrics = MetricRecord({"num-examples": len(samples)})
+    return Message(RecordDict({"arrays": fresh, "metrics": metrics}), reply_to=message)
+
+
+def by_the_simulator(rounds: int) -> torch.Tensor:
+    """The reference."""
+    *_, (_, state) = simulate(
+        federation(),
+        method=METHOD,
+        target=TARGET,
+        notions=[],
+        model=MODEL,
+        training=TRAINING,
+        aggregation=Mean(),
+        engine=Batched(),
+        rounds=rounds,
+    )
+    return state.vector
+
+
+def by_ray(rounds: int, cores: int) -> tuple[torch.Tensor, list[float]]:
+    """Flower's own simulation; what comes out of its server's thread goes through a file."""
+    from flwr.simulation import run_simulation
+
+    server = ServerApp()
+    with tempfile.TemporaryDirectory() as folder:
+
+        @server.main()
+        def main(grid: Grid, context: Context) -> None:
+            vector, seconds = trained(grid, rounds)
+            (Path(folder) / "result.json").write_text(json.dumps([vector.tolist(), seconds]))
+
+        run_simulation(
+            server,
+            client,
+            num_supernodes=len(federation().train),
+            backend_config={"init_args": {"num_cpus": cores}, "client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+        )
+        vector, seconds = json.loads((Path(folder) / "result.json").read_text())
+    return torch.tensor(vector), seconds
+
+
+def main() -> None:
+    """Run all of them in turn, and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=10)
+    options.add_argument("--cores", type=int, default=2, help="for Ray's workers")
+    chosen = options.parse_args()
+    os.environ.update(FLWR_TELEMETRY_ENABLED="0", FLWR_DISABLE_UPDATE_CHECK="1")
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    simulated = by_the_simulator(chosen.rounds)
+    inline = InlineGrid(SimulatedClients(federation(), model=MODEL, training=TRAINING, method=METHOD))
+    contenders = {
+        "InlineGrid, simulated clients": trained(inline, chosen.rounds),
+        "Flower's simulation with Ray": by_ray(chosen.rounds, chosen.cores),
+        "InlineGrid, simulated clients, again": trained(inline, chosen.rounds),
+        "InlineGrid, the same ClientApp": trained(InlineGrid(client, nodes=len(federation().train)), chosen.rounds),
+    }
+    slowest = median(contenders["Flower's simulation with Ray"][1])
+    for name, (vector, seconds) in contenders.items():
+        apart, taken = (vector - simulated).abs().max().item(), median(seconds)
+        print(f"{name:38} {taken * 1000:8.1f} ms a round {slowest / taken:8.1f} times Ray {apart:9.1e} apart")
+
+
+if __name__ == "__main__":
+    main()
