@@ -132,7 +132,8 @@ class SimulatedClients:
         (arrays,) = content.array_records.values()
         form = Form.of(arrays, self._network)
         vector, buffers = form.read(arrays)
-        return form, ServerState(self._rounds - 1, vector, buffers)
+        # Some strategies send float64; a client takes it as what its rows are.
+        return form, ServerState(self._rounds - 1, vector.to(self._train.pooled.inputs.dtype), buffers)
 
     def _scored(self, state: ServerState, samples: Samples) -> tuple[float, float]:
         with torch.no_grad():
