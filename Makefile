@@ -15,7 +15,7 @@ test-flower: .venv/installed-dev ## the Flower room with the lowest and the newe
 	@scripts/test-flower
 
 test-deployment: .venv/installed-dev ## a federation of processes on this machine, with TLS, a death and a broken node
-	@$(BIN)/python -m pytest -m deployment tests/flower
+	@$(BIN)/python -m pytest -m "deployment and not slow" tests/flower
 
 check: .venv/installed-dev
 	@$(BIN)/ruff format --check .

@@ -8,32 +8,25 @@ letter; strategies that take a step of their own (FedAdam, FedAvgM, QFedAvg) tak
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-import torch
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
-from torch import Tensor, nn
+from torch import nn
 
-from equfl.core.arrays import Shares, Updates, Vector
-from equfl.core.errors import CalibrationError, ConfigError
-from equfl.core.gathering import gather
-from equfl.core.protocol import Cohort, Diagnostics, RoundContext, ServerState
+from equfl.core.errors import ConfigError
+from equfl.core.protocol import ServerState
 from equfl.core.random import Seed
-from equfl.core.samples import Samples
 from equfl.core.schema import Schema
 from equfl.core.vector import Network
 from equfl.fairness.base import Notion
-from equfl.flower.inner_memory import InnerMemory, hand_over, setting
-from equfl.flower.inner_rule import InnerRule, NothingAggregated
-from equfl.flower.records import PREFIX, RECORD, Form, pack
+from equfl.flower.inner_memory import InnerMemory, hand_over
+from equfl.flower.records import RECORD, Form, pack
+from equfl.flower.rounds import Rounds
 from equfl.flower.saved_rounds import SavedRounds
-from equfl.flower.screening import Answer, complete, screened
 from equfl.methods.base import Method, changes
 
 LOG = logging.getLogger("flwr")
@@ -96,9 +89,9 @@ class EquFLStrategy(Strategy):
         self.seed = Seed(seed)
         self._saved = None if state is None else SavedRounds(Path(state).expanduser())
         self._memory = InnerMemory(inner)
-        self._rounds = 0
         self._offset = 0
         self._form: Form
+        self._rounds: Rounds
         self._state: ServerState
 
     # --- The run -----------------------------------------------------------------------------------------------------
@@ -118,10 +111,10 @@ class EquFLStrategy(Strategy):
         done = self._state.round
         if done >= num_rounds:
             LOG.info("equfl: all %d rounds are done already", num_rounds)
-            return Result(arrays=self._form.write(self._state.vector, self._state.buffers))
+            return Result(arrays=self._arrays())
         result = super().start(
             grid,
-            self._form.write(self._state.vector, self._state.buffers),
+            self._arrays(),
             num_rounds - done,
             timeout,
             train_config,
@@ -129,7 +122,7 @@ class EquFLStrategy(Strategy):
             None if evaluate_fn is None else lambda number, arrays: evaluate_fn(number + done, arrays),
         )
         return Result(
-            arrays=result.arrays or self._form.write(self._state.vector, self._state.buffers),
+            arrays=result.arrays or self._arrays(),
             train_metrics_clientapp=_later(result.train_metrics_clientapp, done),
             evaluate_metrics_clientapp=_later(result.evaluate_metrics_clientapp, done),
             evaluate_metrics_serverapp=_later(result.evaluate_metrics_serverapp, done),
@@ -138,10 +131,21 @@ class EquFLStrategy(Strategy):
     def _begin(self, initial: ArrayRecord, rounds: int) -> None:
         self._form = Form.of(initial, self.network)
         vector, buffers = self._form.read(initial)
-        self._rounds = rounds
         self._state = ServerState(0, vector, buffers)
+        self._rounds = Rounds(
+            inner=self.inner,
+            method=self.method,
+            network=self.network,
+            schema=self.schema,
+            target=self.target,
+            learning_rate=self.learning_rate,
+            local_steps=self.local_steps,
+            seed=self.seed,
+            form=self._form,
+            count=rounds,
+        )
         if self._saved:
-            self._saved.run_is(self._about(), self._form)
+            self._saved.run_is(self._about(rounds), self._form)
             found = self._saved.newest()
             if found:
                 self._state = found.state
@@ -149,13 +153,16 @@ class EquFLStrategy(Strategy):
                 LOG.info("equfl: going on after round %d of %d", self._state.round, rounds)
         self._offset = self._state.round
 
-    def _about(self) -> dict[str, str | int | float]:
+    def _arrays(self) -> ArrayRecord:
+        return self._form.write(self._state.vector, self._state.buffers)
+
+    def _about(self, rounds: int) -> dict[str, str | int | float]:
         """What must be the same for a saved run to be gone on with."""
         return {
             "method": repr(self.method),
             "target": repr(self.target),
             "inner": " of ".join(type(link).__name__ for link in self._memory.links),
-            "rounds": self._rounds,
+            "rounds": rounds,
             "seed": self.seed.value,
             "learning_rate": self.learning_rate,
         }
@@ -171,7 +178,7 @@ class EquFLStrategy(Strategy):
         hand_over(self.inner, shown)
         with sampling(self.seed, number):
             messages = list(self.inner.configure_train(number, shown, config, grid))
-        instructions = ConfigRecord(pack(self.method.instruct(self._state, self._context(number))))
+        instructions = ConfigRecord(pack(self._rounds.instructions(self._state, number)))
         # All messages hold one content, so it is completed once.
         for content in {id(message.content): message.content for message in messages}.values():
             for name in [name for name, record in content.array_records.items() if record is shown]:
@@ -183,116 +190,12 @@ class EquFLStrategy(Strategy):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The inner strategy's model, taken further by the method; ``None`` where the inner strategy has none."""
-        number = server_round + self._offset
-        answers, failed = screened(replies, self._form, weight_key=self._weight_key, needed=self._needed)
-        for message in failed:
-            LOG.warning("equfl: left out node %d: %s", message.metadata.src_node_id, message.error.reason)
-        rule = InnerRule(
-            self.inner,
-            self._form,
-            round=number,
-            vector=self._state.vector,
-            learning_rate=self.learning_rate,
-            weight_key=self._weight_key,
-        )
-        diagnostics: Diagnostics = {}
-        try:
-            state, diagnostics = self._step(self._context(number), answers, failed, rule)
-        except NothingAggregated as reason:
-            LOG.warning("equfl: round %d changes nothing: %s %s", number, type(self.inner).__name__, reason)
-            state = replace(self._state, round=number)
-        moved = state.vector is not self._state.vector
-        self._state = state
+        taken = self._rounds.taken(self._state, server_round + self._offset, list(replies))
+        moved = taken.state.vector is not self._state.vector
+        self._state = taken.state
         if self._saved:
-            self._saved.save(state, *self._memory.save())
-        metrics = rule.metrics or MetricRecord()
-        metrics.update({f"{PREFIX}{name}": float(value) for name, value in diagnostics.items()})
-        metrics[f"{PREFIX}left_out"] = len(failed)
-        return (self._form.write(state.vector, state.buffers) if moved else None), metrics
-
-    def _step(
-        self, context: RoundContext, answers: Sequence[Answer], failed: Sequence[Message], rule: InnerRule
-    ) -> tuple[ServerState, Diagnostics]:
-        if not answers:
-            rule.ask([], failed)
-        expected = self._expected_reports(context)
-        telling = [answer for answer in answers if complete(answer.reports, expected)]
-        for client in {answer.client for answer in answers} - {answer.client for answer in telling}:
-            LOG.warning("equfl: client %d did not report %s", client, ", ".join(expected))
-        cohort = self._cohort(telling or answers, expected if telling else ())
-        rule.of(answers, failed, cohort, telling)
-        context = replace(context, aggregate=rule)
-        try:
-            if not telling:
-                raise CalibrationError(
-                    "no client reports",
-                    wanted=", ".join(expected),
-                    remedy="Give the ClientApp the mod equfl.flower.feedback_mod",
-                )
-            state, diagnostics = self.method.step(self._state, cohort, context)
-        except CalibrationError as error:
-            # The federation goes on as the inner strategy alone would have it.
-            LOG.warning("equfl: round %d is not calibrated: %s", context.round, error)
-            update = context.aggregate(cohort.updates, cohort.shares) if rule.result is None else rule.result
-            state, diagnostics = self.method.advance(self._state, cohort, self.learning_rate * update), {}
-        if not state.vector.isfinite().all():
-            raise NothingAggregated(f"and {self.method.name} make a model that is not finite")
-        return replace(state, buffers={**state.buffers, **rule.buffers}), diagnostics
-
-    def _cohort(self, answers: Sequence[Answer], reports: Iterable[str]) -> Cohort:
-        return gather(
-            self._state,
-            [answer.client for answer in answers],
-            torch.stack([answer.vector for answer in answers]),
-            [answer.weight for answer in answers],
-            learning_rate=self.learning_rate,
-            buffers={name: torch.stack([answer.buffers[name] for answer in answers]) for name in self._state.buffers},
-            reports={name: torch.stack([answer.reports[name] for answer in answers]) for name in reports},
-        )
-
-    def _context(self, number: int) -> RoundContext:
-        def progress(task: str, done: int, total: int) -> None:
-            if done * 10 // total != (done - 1) * 10 // total:
-                LOG.info("equfl: %s, %d of %d", task, done, total)
-
-        return RoundContext(
-            round=number,
-            rounds=self._rounds,
-            learning_rate=self.learning_rate,
-            network=self.network,
-            schema=self.schema,
-            aggregate=_not_yet,
-            vector=self._state.vector,
-            buffers=self._state.buffers,
-            generator=partial(self.seed.generator, round=number),
-            target=self.target,
-            local_steps=self.local_steps,
-            progress=progress,
-        )
-
-    def _expected_reports(self, context: RoundContext) -> dict[str, Tensor]:
-        """What a client reports in this round, as the method would report of a single row of zeros."""
-        if not changes(self.method, "report"):
-            return {}
-        row = Samples(
-            inputs=torch.zeros(1, *self.schema.shape),
-            labels=torch.zeros(1, dtype=torch.int64),
-            groups=torch.zeros(1, dtype=torch.int64),
-            classes=len(self.schema.classes),
-            group_count=len(self.schema.groups),
-        )
-        instructions = self.method.instruct(self._state, context)
-        state = self._state
-        return dict(self.method.report(self.network, state.vector, state.buffers, row, instructions))
-
-    @property
-    def _weight_key(self) -> str:
-        return str(setting(self.inner, "weighted_by_key") or "num-examples")
-
-    @property
-    def _needed(self) -> tuple[str, ...]:
-        key = setting(self.inner, "train_loss_key")  # QFedAvg's
-        return (str(key),) if key else ()
+            self._saved.save(taken.state, *self._memory.save())
+        return (self._arrays() if moved else None), taken.metrics
 
     # --- The rest is the inner strategy's ----------------------------------------------------------------------------
 
@@ -324,10 +227,6 @@ def sampling(seed: Seed, number: int) -> Iterator[None]:
         yield
     finally:
         random.setstate(before)
-
-
-def _not_yet(updates: Updates, shares: Shares) -> Vector:
-    raise AssertionError("nothing is aggregated before the clients have answered")
 
 
 def _later(metrics: dict[int, MetricRecord], rounds: int) -> dict[int, MetricRecord]:
