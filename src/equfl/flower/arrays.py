@@ -17,7 +17,10 @@ STYPE = "numpy.ndarray"
 
 
 class LocalArray(Array):
-    """An Array that is read fast by strategies too; for replies that stay in this process."""
+    """An Array that is made fast, and read fast by strategies too; for replies that stay in this process."""
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], stype: str, data: bytes) -> None:
+        self.dtype, self.shape, self.stype, self.data = dtype, shape, stype, data
 
     def numpy(self) -> NDArray[Any]:
         """The values."""
@@ -26,7 +29,7 @@ class LocalArray(Array):
 
 def array_of(values: NDArray[Any], kind: type[Array] = Array) -> Array:
     """The values as an Array."""
-    shape, name = tuple(values.shape), str(values.dtype)
+    shape, name = values.shape, _name(values.dtype)
     return kind(dtype=name, shape=shape, stype=STYPE, data=_header(name, shape) + values.tobytes())
 
 
@@ -39,6 +42,11 @@ def values_of(array: Array) -> NDArray[Any]:
             raise ValueError(f"shape {values.shape} where {shape} was declared")
         return values
     return np.frombuffer(array.data, dtype=array.dtype, offset=len(header)).reshape(shape).copy()
+
+
+@lru_cache
+def _name(dtype: np.dtype[Any]) -> str:
+    return str(dtype)
 
 
 @lru_cache(maxsize=4096)

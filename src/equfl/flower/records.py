@@ -8,11 +8,12 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from flwr.app import Array, ArrayRecord
 from torch import Tensor
 
-from equfl.core.arrays import Vector
+from equfl.core.arrays import Updates, Vector
 from equfl.core.errors import ConfigError
 from equfl.core.vector import Buffers, Layout, Network
 from equfl.flower.arrays import array_of, values_of
@@ -70,14 +71,21 @@ class Form:
         buffers = {name: value for name, value in tensors.items() if name not in self.layout.names}
         return self.layout.flatten(tensors), buffers
 
-    def write(self, vector: Vector, buffers: Buffers, kind: type[Array] = Array) -> ArrayRecord:
+    def write(self, vector: Vector, buffers: Buffers) -> ArrayRecord:
         """The model as a record: entries in the first model's order and types."""
-        tensors = {**self.layout.unflatten(vector), **buffers}
-        # Strategies compute in other types (QFedAvg and FedAdam return float64), and clients expect what they sent.
-        record = ArrayRecord()
-        for name in self.shapes:
-            record[name] = array_of(self._typed(name, tensors[name]).numpy(), kind)
+        (record,) = self.write_each(vector[None], {name: value[None] for name, value in buffers.items()}, Array)
         return record
+
+    def write_each(self, vectors: Updates, buffers: Buffers, kind: type[Array]) -> list[ArrayRecord]:
+        """Several models, one a row, as one record each."""
+        tensors = {**self.layout.unflatten(vectors), **buffers}
+        # Strategies compute in other types (QFedAvg and FedAdam return float64), and clients expect what they sent.
+        values = {name: self._typed(name, tensors[name]).numpy() for name in self.shapes}
+        records = [ArrayRecord() for _ in vectors]
+        for row, record in enumerate(records):
+            for name, rows in values.items():
+                record[name] = array_of(np.asarray(rows[row]), kind)
+        return records
 
     def without_counters(self, arrays: ArrayRecord) -> ArrayRecord:
         """The same record without step counters, on which a median, a norm or noise would make no sense."""

@@ -102,8 +102,9 @@ class SimulatedClients:
         ids = [message.metadata.dst_node_id for message in messages]
         answers = self._trainer(state, ids, told)
         name = next(iter(content.array_records))
+        models = form.write_each(answers.vectors, answers.buffers, LocalArray)
         replies = []
-        for row, (client, message) in enumerate(zip(ids, messages, strict=True)):
+        for client, message, arrays in zip(ids, messages, models, strict=True):
             samples = self._train[client]
             metrics = MetricRecord({"num-examples": len(samples)})
             if RECORD in content:
@@ -112,9 +113,6 @@ class SimulatedClients:
                 metrics[PARTITION] = client
             if self._losses:
                 metrics["train_loss"] = self._scored(state, samples)[0]
-            arrays = form.write(
-                answers.vectors[row], {key: value[row] for key, value in answers.buffers.items()}, LocalArray
-            )
             replies.append(Message(RecordDict({name: arrays, "metrics": metrics}), reply_to=message))
         return replies
 
