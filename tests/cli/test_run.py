@@ -170,6 +170,26 @@ def test_a_table_of_ones_own_is_run(said, here):
     assert f"equfl run people.csv {' '.join(columns)} --set rounds=5 --method equfl" in table
 
 
+def test_with_several_sensitive_columns_each_is_also_told_alone(said, here):
+    rows = [f"{n % 7},{'fm'[n % 2]},{('old', 'new')[n % 5 % 2]},site {n % 3},{int(n % 7 > n % 3)}" for n in range(300)]
+    (here / "people.csv").write_text("\n".join(["skill,sex,staff,site,hired", *rows]))
+    words = ["run", "people.csv", "--label", "hired", "--sensitive", "sex", "--sensitive", "staff", "--client", "site"]
+    table, _ = said(*words, *QUICK[6:], "--set", "rounds=12")
+    result = json.loads((the_folder() / "result.json").read_text())
+    assert [*result["alone"]] == [*result["baseline"]["alone"]] == ["sex", "staff"]
+    for column, alone in result["alone"].items():
+        assert re.search(rf"^  {column} alone +fedavg +equfl +95 % interval$", table, re.MULTILINE)
+        assert "consistency" not in alone["bias"], "it is the same however the rows are divided"
+        for name, values in alone["bias"].items():
+            before = result["baseline"]["alone"][column]["bias"][name]["pooled"]
+            numbers = f"{before:.4f} +{values['pooled']:.4f} +{values['low']:.4f} to {values['high']:.4f}"
+            assert re.search(rf"^  {name.replace('_', ' ')} +{numbers}$", table, re.MULTILINE)
+        for group, rates in alone["groups"].items():
+            assert re.search(rf"^  {group} +{rates['rows']} +{100 * rates['base_rate']:.2f} % ", table, re.MULTILINE)
+    again, _ = said(*words, *QUICK[6:], "--set", "rounds=12")
+    assert "sex alone" in again
+
+
 def test_a_config_file_is_run(said, here):
     config = load_preset("quickstart", data="toy", method="fedavg", rounds=3, preset="mine")
     (here / "c.toml").write_text(config_text(config))

@@ -66,6 +66,22 @@ def test_json_is_json(text):
     json.loads(text)
 
 
+def test_the_readme_shows_what_make_run_ends_with():
+    from equfl.config.presets import load_preset
+    from equfl.core.component import known
+    from equfl.fairness.base import Notion
+
+    config = load_preset("quickstart")
+    (shown,) = re.findall(r"^\n```\n(.*?)^```$", PAGES[0].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    title = f"{config.method.name} on simulated census (simulated), target {config.target.name.replace('_', ' ')}, "
+    assert shown.startswith(f"{title}{config.rounds} rounds, seed {config.seed}\n")
+    assert re.search(rf"^ +fedavg +{config.method.name} +change$", shown, re.MULTILINE)
+    for row in ("accuracy", *(name.replace("_", " ") for name in known(Notion))):
+        assert re.search(rf"^  {row} +[\d.]+ ", shown, re.MULTILINE)
+    for line in ("Seconds:  data ", "Files:    runs/quickstart-", "Next:     equfl run quickstart "):
+        assert line in shown
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_within_the_repository_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):

@@ -14,6 +14,16 @@ Result = Mapping[str, Any]
 CLEAR = " *"
 """Behind a change that is more than chance."""
 
+RATES = {
+    "base_rate": "base rate",
+    "positive_rate": "predicted",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "precision": "precision",
+    "accuracy": "accuracy",
+}
+"""What is told of a group, and its title."""
+
 ROWS = {"pooled": "", "client_mean": "mean over clients"}
 
 
@@ -26,6 +36,9 @@ def show(screen: Screen, result: Result, folder: Path, *, lasted: float, again: 
         _compared(screen, result)
     else:
         _alone(screen, result)
+    for column in result["alone"]:
+        screen.blank()
+        _one_column(screen, result, column)
     for name, reason in result["left_out"].items():
         screen.line((f"– {spaced(name)}: {reason}", "dim"), indent=2)
     _unusable(screen, result)
@@ -94,6 +107,24 @@ def _unusable(screen: Screen, result: Result) -> None:
     if broken or idle:
         rounds = f"; in {idle} rounds no update could be used" if idle else ""
         screen.line((f"– {broken} updates were not finite and left out{rounds}", "red"), indent=2)
+
+
+def _one_column(screen: Screen, result: Result, column: str) -> None:
+    """Where the groups are intersections of several columns: the groups of one of them alone."""
+    runs = [*([result["baseline"]] if result["change"] else []), result]
+    rows = [
+        (spaced(name), *(bias(run["alone"][column]["bias"][name]["pooled"]) for run in runs), _interval(last))
+        for name, last in result["alone"][column]["bias"].items()
+    ]
+    screen.table((f"{column} alone", *(run["method"] for run in runs), "95 % interval"), rows)
+    screen.blank()
+    groups = result["alone"][column]["groups"].items()
+    lines = [(group, f"{rates['rows']:,}", *(percent(rates[name]) for name in RATES)) for group, rates in groups]
+    screen.table((column, "rows", *RATES.values()), lines)
+
+
+def _interval(values: Mapping[str, float | None]) -> str:
+    return f"{bias(values['low'])} to {bias(values['high'])}"
 
 
 def _label(name: str, words: str, result: Result) -> Part:

@@ -68,6 +68,8 @@ def read_persons(path: Path, party: str, columns: Sequence[str]) -> pa.Table:
     except (pa.ArrowException, KeyError, zipfile.BadZipFile, zlib.error, OSError) as error:
         reason = " ".join(str(error).split())
         raise _unusable(path, f"cannot be read ({reason})", f"Get it again: {ADDRESS}/{_archive_name(party)}") from None
+    if not persons.num_rows:
+        raise _unusable(path, "has no rows", f"Get it again, or leave {party} out with data.parties")
     if set(persons["ST"].unique().to_pylist()) != {PARTIES[party]}:
         raise _unusable(path, f"holds other rows than those of {party}", "Give the file its own name back")
     return persons

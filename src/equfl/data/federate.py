@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Int
@@ -135,7 +136,8 @@ def _divide(parties: Mapping[str, pa.Table], sensitive: Sequence[Feature]) -> _D
                 )
             combined[party] = combined[party] * size + codes
     found, numbered = torch.cat(list(combined.values())).unique(return_inverse=True)
-    combinations = torch.stack(torch.unravel_index(found, sizes), dim=1).tolist()
+    # NumPy's, because torch's own loads a computer algebra system first, which takes longer than all the rest here.
+    combinations = np.stack(np.unravel_index(found.numpy(), sizes), axis=1).tolist()
     names = tuple(
         ", ".join(feature.meaning(code) for feature, code in zip(sensitive, row, strict=True)) for row in combinations
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import nan
+from math import isfinite, nan
 
 import torch
 
@@ -85,6 +85,25 @@ class Audit:
             rates = {name: rate for name, rate in vars(group).items() if isinstance(rate, Estimate)}
             rows += [_row(name, "group", rate, group=group.name) for name, rate in rates.items()]
         return rows
+
+    def plain(self) -> dict[str, dict[str, dict[str, float | None]]]:
+        """The biases with their intervals and the rates by group, as JSON can say them: null where nothing is known."""
+        return {
+            "bias": {
+                name: {
+                    "pooled": _known(bias.pooled.value),
+                    "low": _known(bias.pooled.low),
+                    "high": _known(bias.pooled.high),
+                    "client_mean": _known(bias.client_mean),
+                }
+                for name, bias in self.bias.items()
+            },
+            "groups": {
+                group.name: {"rows": group.rows}
+                | {name: _known(rate.value) for name, rate in vars(group).items() if isinstance(rate, Estimate)}
+                for group in self.groups
+            },
+        }
 
 
 def audit(
@@ -173,6 +192,10 @@ def _rates(name: str, counts: Counts, total: int) -> GroupRates:
         false_positive_rate=of(fp, fp + tn),
         precision=of(tp, tp + fp),
     )
+
+
+def _known(value: float) -> float | None:
+    return value if isfinite(value) else None
 
 
 def _row(measure: str, scope: str, estimate: Estimate, *, client: int | None = None, group: str | None = None) -> Row:

@@ -13,6 +13,7 @@ from equfl.core.component import find
 from equfl.core.errors import ConfigError
 from equfl.core.protocol import ServerState
 from equfl.data.base import Federation
+from equfl.data.soundness import demand_sound
 from equfl.methods.base import Method
 from equfl.runs.folder import RunFolder
 from equfl.runs.laboratory import Laboratory, Records
@@ -33,6 +34,7 @@ def execute(
     with _threads(config.threads), _opened(out, config) as store:
         device, began = _device(config), perf_counter()
         federation = federation or config.data.load(progress=watcher.working)
+        demand_sound(federation)
         loading = perf_counter() - began
         store.rows_are(federation)
         watcher.loaded(federation)

@@ -12,9 +12,10 @@ from equfl.core.component import known
 from equfl.core.errors import DataError
 from equfl.core.protocol import RoundRecord, ServerState
 from equfl.core.random import Seed
+from equfl.core.samples import Shards
 from equfl.data.base import Federation
 from equfl.fairness.audit import Audit, audit, divided
-from equfl.fairness.base import Notion
+from equfl.fairness.base import GroupNotion, Notion
 from equfl.fairness.comparison import compare
 from equfl.fairness.score import score
 from equfl.runs.result import Run, seconds
@@ -148,15 +149,16 @@ class Laboratory:
 
     def _audits(self, predictions: Predictions, seeds: Seed) -> dict[str, Audit]:
         schema, test = self.federation.schema, self.federation.test
-        divisions = {" x ".join(schema.sensitive): (test, schema.groups)} | {
-            name: (divided(test, grouping.groups, group_count=len(grouping.names)), grouping.names)
-            for name, grouping in self.federation.groupings.items()
-        }
-        return {
-            name: audit(
-                predictions, rows, self.notions, group_names=groups, generator=seeds.generator(f"audit by {name}")
-            )
-            for name, (rows, groups) in divisions.items()
+
+        def audited(name: str, rows: Shards, notions: Sequence[Notion], groups: Sequence[str]) -> Audit:
+            return audit(predictions, rows, notions, group_names=groups, generator=seeds.generator(f"audit by {name}"))
+
+        together = " x ".join(schema.sensitive)
+        # What does not look at groups is the same whichever way the rows are divided.
+        dividing = [notion for notion in self.notions if isinstance(notion, GroupNotion)]
+        return {together: audited(together, test, self.notions, schema.groups)} | {
+            name: audited(name, divided(test, alone.groups, group_count=len(alone.names)), dividing, alone.names)
+            for name, alone in self.federation.groupings.items()
         }
 
 

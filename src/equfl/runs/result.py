@@ -56,6 +56,11 @@ class Run:
         return next(iter(self.audits.values()))
 
     @property
+    def alone(self) -> dict[str, Audit]:
+        """The same by each sensitive column alone; empty where there is one only."""
+        return dict(list(self.audits.items())[1:])
+
+    @property
     def result(self) -> dict[str, Any]:
         """What ``result.json`` says; ``docs/run-folder.md`` explains every key."""
         plain = self._plain()
@@ -95,6 +100,7 @@ class Run:
             "real_rows": takes_real_rows(self.config.method),
             "simulated": self.federation.facts.get("simulated") == "yes",
             "config": config_hash(self.config),
+            "alone": {name: audit.plain() for name, audit in self.alone.items()},
         }
 
 

@@ -50,6 +50,37 @@ def test_a_table_is_run_by_its_columns(tmp_path):
     assert run.federation.clients == ("site 0", "site 1", "site 2")
 
 
+def test_each_of_several_sensitive_columns_is_audited_alone_as_if_it_were_the_only_one(tmp_path):
+    rows = [f"{n % 7},{'fm'[n % 2]},{'xy'[n % 5 % 2]},site {n % 3},{int(n % 7 > n % 3)}" for n in range(300)]
+    (tmp_path / "people.csv").write_text("\n".join(["skill,sex,staff,site,hired", *rows]))
+    settings = {"label": "hired", "client": "site", "method": "fedavg", "rounds": 5}
+    both = equfl.run(tmp_path / "people.csv", sensitive=("sex", "staff"), **settings)
+    assert [*both.audits] == ["sex x staff", "sex", "staff"]
+    assert [group.name for group in both.audit.groups] == ["f, x", "f, y", "m, x", "m, y"]
+    # The model and its predictions are the same: only the groups that are compared differ.
+    sex = equfl.run(tmp_path / "people.csv", sensitive="sex", **settings)
+    assert sex.alone == {} == sex.result["alone"]
+    alone = both.alone["sex"]
+    assert [group.name for group in alone.groups] == ["f", "m"]
+    for name, bias in alone.bias.items():
+        assert bias.pooled.value == sex.audit.bias[name].pooled.value
+        assert bias.client_mean == sex.audit.bias[name].client_mean
+        assert bias.pooled.low <= bias.pooled.value <= bias.pooled.high
+        assert both.result["alone"]["sex"]["bias"][name]["low"] == bias.pooled.low
+    assert [group.positive_rate.value for group in alone.groups] == [
+        group.positive_rate.value for group in sex.audit.groups
+    ]
+
+
+def test_a_federation_that_nothing_can_be_learnt_from_is_refused(config):
+    federation = TOY.load()
+    inputs = federation.train.pooled.inputs.clone()
+    inputs[3, 0] = float("nan")
+    shards = replace(federation.train, pooled=replace(federation.train.pooled, inputs=inputs))
+    with pytest.raises(EquflError, match=r"input 0 \(skill\) of a row to train on is nan, at the client 'client 0'"):
+        equfl.run(replace(federation, train=shards), method="fedavg", rounds=1)
+
+
 def test_a_misspelt_setting_is_refused():
     with pytest.raises(EquflError, match="runds: unknown key"):
         equfl.run("quickstart", runds=3)
