@@ -57,7 +57,7 @@ def test_comparing_loads_nothing_heavy(folders):
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
-    [([], "no folder to compare"), (["nowhere"], "nowhere holds no run")],
+    [([], "nothing to compare"), (["nowhere"], "nowhere holds no run")],
     ids=["none", "nowhere"],
 )
 def test_what_cannot_be_compared_is_one_line_and_exit_code_2(capsys, words, complaint):

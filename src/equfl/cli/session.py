@@ -1,6 +1,5 @@
 """A run as a user sees it: where its files go, how far it is, how it can go on, and the table at its end."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +8,9 @@ from time import perf_counter
 from equfl.cli import summary
 from equfl.cli.progress import progress
 from equfl.cli.screen import Screen
-from equfl.config.codec import config_hash
 from equfl.config.schema import RunConfig
 from equfl.runs.execute import execute
-from equfl.runs.identity import config_of, demand_same
+from equfl.runs.identity import config_of, demand_same, folder_name
 from equfl.runs.reading import result_of
 
 
@@ -33,10 +31,3 @@ def go_on(config: RunConfig, out: Path | None, *, began: float, again: Sequence[
     words = again or ("run", str(out / "config.toml"))
     summary.show(screen, result, out, lasted=perf_counter() - began, again=f"equfl {shlex.join(words)}")
     return 0
-
-
-def folder_name(config: RunConfig) -> str:
-    """What was run, legibly, and the config's hash, so that no two configs share a folder."""
-    target = "-".join(part.name for part in config.target.parts())
-    words = (config.preset or "run", config.method.name, target, f"seed{config.seed}", config_hash(config))
-    return "-".join(re.sub(r"[^\w.-]+", "_", word) for word in words)

@@ -1,6 +1,7 @@
 """Whose folder it is: a run is known by its config."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,13 @@ from equfl.config.schema import RunConfig
 from equfl.core.errors import ConfigError, Damaged, RunError
 from equfl.runs.environment import FORMAT
 from equfl.runs.reading import read_json
+
+
+def folder_name(config: RunConfig) -> str:
+    """What was run, legibly, and the config's hash, so that no two configs share a folder."""
+    target = "-".join(part.name for part in config.target.parts())
+    words = (config.preset or "run", config.method.name, target, f"seed{config.seed}", config_hash(config))
+    return "-".join(re.sub(r"[^\w.-]+", "_", word) for word in words)
 
 
 def config_of(path: Path) -> RunConfig:
