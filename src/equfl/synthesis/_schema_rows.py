@@ -59,15 +59,16 @@ class SchemaRows:
         """The rows as a network sees them; differentiable in ``raw``."""
         if not self.schema.columns:
             return self.raw
-        return torch.cat([self._column(column) for column in self.schema.columns]).T
+        # Split at once: the gradient of a slice is as large as the whole, that of a split is its parts put together.
+        parts = self.raw.split([column.stop - column.start for column in self.schema.columns])
+        return torch.cat([self._column(*pair) for pair in zip(self.schema.columns, parts, strict=True)]).T
 
-    def _column(self, column: Column) -> Tensor:
-        place = slice(column.start, column.stop)
+    def _column(self, column: Column, raw: Tensor) -> Tensor:
         if self.schema.group_codes and column.name in self.schema.sensitive:
-            return self._written[place]
+            return self._written[column.start : column.stop]
         if column.numeric:
-            return self.raw[place]
-        shares = self.raw[place].softmax(dim=0)
+            return raw
+        shares = raw.softmax(dim=0)
         if set(column.off) == {0.0} and set(column.on) == {1.0}:
             return shares
         off, on = (self.raw.new_tensor(codes).unsqueeze(1) for codes in (column.off, column.on))
