@@ -8,7 +8,7 @@ from equfl.core.disclosure import ROWS, UPDATE
 from equfl.core.random import Seed
 from equfl.core.samples import Shards
 from equfl.core.vector import Network
-from equfl.methods.base import Method, changes
+from equfl.methods.base import Method, changes, takes_real_rows
 from equfl.privacy.accounting import epsilon
 from equfl.privacy.release import Unit
 from equfl.simulation.loop import participants
@@ -65,6 +65,8 @@ def guarantee(
 
 def _obstacle(method: Method, network: Network, unit: Unit) -> str:
     """What gives the rows away whatever the noise on the updates is; empty if nothing does."""
+    if takes_real_rows(method):
+        return "the server of this control is given rows of the clients"
     hidden = {UPDATE.name, ROWS.name, *method.noised()}
     bare = [disclosure.what for disclosure in method.leaves() if disclosure.name not in hidden]
     if bare:

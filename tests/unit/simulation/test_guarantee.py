@@ -9,11 +9,16 @@ from equfl.core.samples import Shards
 from equfl.core.vector import Network
 from equfl.data.toy import Toy
 from equfl.methods.base import Method
+from equfl.methods.equfl import EquFL
 from equfl.methods.fedavg import FedAvg
 from equfl.models.mlp import MLP
 from equfl.privacy.accounting import epsilon
 from equfl.privacy.release import Release
 from equfl.simulation.guarantee import guarantee
+from equfl.synthesis.oracle import Oracle
+from equfl.synthesis.random_rows import RandomRows
+from equfl.synthesis.shuffled_labels import ShuffledLabels
+from equfl.synthesis.small_real import SmallReal
 from equfl.training.dp_sgd import DPSGD
 from equfl.training.noisy_sgd import NoisySGD
 from equfl.training.noisy_update import NoisyUpdate
@@ -116,3 +121,10 @@ def test_only_the_rounds_that_a_client_joins_are_counted_and_the_busiest_client_
 
 def test_the_papers_hundred_rounds():
     assert of(NoisyUpdate(noise=0.3), rounds=100).epsilon == pytest.approx(696.78, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [Oracle(), SmallReal(), ShuffledLabels(Oracle())], ids=str)
+def test_a_control_whose_server_is_given_real_rows_guarantees_nothing_and_says_so(rows):
+    found = of(DPSGD(), method=EquFL(synthesis=rows))
+    assert (found.epsilon, found.obstacle) == (inf, "the server of this control is given rows of the clients")
+    assert of(DPSGD(), method=EquFL(synthesis=RandomRows())).epsilon < inf
