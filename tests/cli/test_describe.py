@@ -1,6 +1,7 @@
 """``equfl describe``: everything that can be chosen, with every setting, so that no one has to read the source."""
 
 import re
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,6 +11,7 @@ from equfl.cli.fields import settings
 from equfl.config.files import read_config
 from equfl.config.presets import load_preset, presets
 from equfl.config.schema import RunConfig
+from equfl.methods.base import Method
 
 COMPONENTS = [
     (shelf.kind, name, cls)
@@ -90,4 +92,16 @@ def test_a_misspelt_name_is_one_line_with_the_nearest_and_exit_code_2(capsys):
 def test_no_line_is_wider_than_a_narrow_terminal_but_for_settings_and_commands(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     long = [line for line in said(capsys, "equfl").splitlines() if len(line) > 40]
-    assert all(line.startswith(("To use it:", "To change it:", "  synthesis =", "  collect =")) for line in long)
+    assert all(re.match(r"To (use|change) it:|  \w+ = ", line) for line in long)
+
+
+def test_a_method_of_somebody_elses_with_a_setting_that_must_be_given_does_not_disturb(capsys):
+    @dataclass(frozen=True)
+    class Demanding(Method, name="demanding"):
+        strength: float
+
+    try:
+        assert "fedfb" in said(capsys, "privacy")
+        assert "strength  (number)" in said(capsys, "method", "demanding")
+    finally:
+        Method._known.pop("demanding")

@@ -1,7 +1,7 @@
 """What leaves a client with every method, read off the methods' own declarations."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from equfl.aggregation.base import Aggregation
@@ -39,8 +39,15 @@ class Declared:
 
 
 def declared() -> list[Declared]:
-    """All methods: FedAvg in full, the others by what they add; and again for settings that change it."""
-    methods = {name: cls() for name, cls in known(Method).items()}
+    """All methods: FedAvg in full, the others by what they add; and again for settings that change it.
+
+    What needs a setting that has no default (a method from another package may) can only be asked once it has one.
+    """
+    methods = {
+        name: cls()
+        for name, cls in known(Method).items()
+        if all(field.default is not MISSING or field.default_factory is not MISSING for field in fields(cls))  # type: ignore[arg-type]
+    }
     fedavg = methods.pop("fedavg")
     found = [Declared("fedavg", fedavg.leaves(), same=False, by_group=False)]
     for method in methods.values():
