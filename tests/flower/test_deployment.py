@@ -108,7 +108,7 @@ def test_a_federation_survives_a_dead_node_and_a_broken_one_and_ends_fairer(tmp_
 def test_income_by_sex_split_among_four_ends_fairer_as_in_one_process(tmp_path, monkeypatch):
     app = project(tmp_path, "EquFLFeedback()")
     edit(app / "small/server_app.py", ("ROWS = 1000", "ROWS = 12_500"))
-    settings = {"data": "income", "round-timeout": 60}
+    settings = {"data": "income", "round-timeout": 60, "state-dir": tmp_path / "state"}
     log, model = deployed(tmp_path, app, broken_until=3, rounds=INCOME_ROUNDS, **settings)
     test = Income().load().test.pooled
     monkeypatch.syspath_prepend(str(app))

@@ -63,7 +63,7 @@ def feedback_mod(
 
 
 def instructions(message: Message) -> dict[str, Tensor]:
-    """What the server's method sent along with the model, for ``method.objective`` in a client's own training loop."""
+    """What the server's method sent along with the model, for the hooks that a client's own loop calls."""
     record = message.content.config_records.get(RECORD)
     return unpack(dict(record)) if record else {}
 

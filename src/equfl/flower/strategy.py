@@ -212,7 +212,7 @@ class EquFLStrategy(Strategy):
     def summary(self) -> None:
         """The method and its target, then the inner strategy's summary."""
         LOG.info("\t├──> EquFL: %s for %s, around %s", self.method, self.target, type(self.inner).__name__)
-        for hook in ("prepare", "objective"):
+        for hook in ("prepare", "weigh", "objective"):
             if changes(self.method, hook):
                 LOG.info("\t│\t└── the clients' code must call %s.%s", type(self.method).__name__, hook)
         self.inner.summary()
