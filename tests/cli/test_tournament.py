@@ -47,6 +47,9 @@ def test_methods_and_seeds_become_one_table_and_files(capsys, here):
         ("fedavg", "0"), ("fedavg", "1"), ("equfl", "0"), ("equfl", "1"),
     ]  # fmt: skip
 
+    assert (here / "out" / "frontier.svg").stat().st_size > 5000
+    assert (here / "out" / "frontier.png").stat().st_size > 5000
+
     assert main(words) == 0
     again, told = capsys.readouterr()
     assert again.splitlines()[:12] == lines[:12], "all is read, and the same"
@@ -95,6 +98,14 @@ def test_a_run_that_fails_is_counted_and_does_not_hide_the_others(capsys):
     assert "1 run of fedavg failed" in table
     assert "fedavg, seed 0, failed:" in told
     assert "Runs:     1 in runs" in table
+
+
+def test_without_matplotlib_there_is_everything_but_the_picture(capsys, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "equfl.plots.frontier", raising=False)
+    assert main(["compare", "quickstart", "--methods", "fedavg", "--seeds", "1", *TOY, "--out", "out"]) == 0
+    assert "pip install 'equfl[plots]'" in capsys.readouterr().out
+    assert {path.name for path in (here / "out").iterdir()} == {"summary.json", "runs.csv"}
 
 
 @pytest.mark.parametrize(

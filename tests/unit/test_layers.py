@@ -30,7 +30,8 @@ MAY = {
     "config": {"core", *BASES},
     "runs": {"core", "fairness", "config", "data", "simulation", *BASES},
     "flower": {*PURE, "data.base", "simulation.clientside", "simulation.engines", "runs.checkpoint"},
-    "cli": {"core", "config", "data", "runs", *BASES},
+    "plots": set(),
+    "cli": {"plots", "core", "config", "data", "runs", *BASES},
 }
 """Room -> the rooms and modules of ours that it may import, beside its own."""
 
@@ -46,6 +47,7 @@ PACKAGES = {
     "platformdirs": {"data"},
     "yaml": {"config"},
     "tomli_w": {"config"},
+    "matplotlib": {"plots"},
     "rich": {"cli"},
     "tyro": {"cli"},
     "dp_accounting": {"privacy"},

@@ -33,7 +33,7 @@ def show(screen: Screen, rows: Sequence[Standing], target: str, symbols: Mapping
                 ]
             )
     screen.blank()
-    screen.line(_title(rows, target))
+    screen.line(title(rows, target))
     screen.blank()
     screen.table(("", "accuracy", *(symbols.get(name, name) for name in notions)), lines)
     screen.blank()
@@ -99,7 +99,8 @@ def starred(change: Spread, spelled: Spelled) -> str:
     return f"{spelled(change.mean)} {'*' if change.beyond_chance else ' '}"
 
 
-def _title(rows: Sequence[Standing], target: str) -> str:
+def title(rows: Sequence[Standing], target: str) -> str:
+    """What was compared on what."""
     result = next(iter(rows[0].results.values()))
     data = f"{result['preset'] or result['data']}{' (simulated)' if result['simulated'] else ''}"
     seeds = sorted({seed for row in rows for seed in row.results})

@@ -1,7 +1,7 @@
 """Methods against each other: the grid of runs as a user sees it, and the tables at its end."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
@@ -9,12 +9,14 @@ from time import perf_counter
 from equfl.cli import standings as tables
 from equfl.cli.grid_progress import duration, grid_progress
 from equfl.cli.screen import Screen
+from equfl.cli.words import spaced
 from equfl.config.codec import Plain, config_hash, from_dict
 from equfl.config.schema import RunConfig
 from equfl.config.variants import variants
 from equfl.core.errors import ConfigError, RunError
+from equfl.runs.access import writing
 from equfl.runs.grid import Failed, Finished, compute, cores
-from equfl.runs.standings import standings
+from equfl.runs.standings import Standing, standings
 from equfl.runs.summary import write_summary
 
 
@@ -61,9 +63,38 @@ def play(
     tables.show_missing(screen, refused, failed)
     out = out or Path("comparisons") / f"{configs[0].preset or 'runs'}-{_name(configs)}"
     write_summary(out, found, refused, failed)
+    _draw(screen, out, found, symbols)
     screen.line(f"Runs:     {len(finished)} in {runs}; this command took {duration(perf_counter() - began)}")
     screen.line(f"Files:    {out}")
     return 1 if failed else 0
+
+
+def _draw(screen: Screen, out: Path, by_target: Mapping[str, Sequence[Standing]], symbols: Mapping[str, str]) -> None:
+    """One picture per target, where there is something that draws."""
+    try:
+        from equfl.plots.frontier import Point, draw
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        screen.line("The picture needs matplotlib: pip install 'equfl[plots]', and the same command draws it.")
+        return
+    for target, rows in by_target.items():
+        shown = [(row, row.bias(target)) for row in rows if row.bias(target).values]
+        points = [
+            Point(
+                row.label,
+                bias.mean,
+                row.accuracy.mean,
+                bias.deviation,
+                row.accuracy.deviation,
+                row.method.uses_group_at_prediction,
+            )
+            for row, bias in shown
+        ]
+        name = "frontier" if len(by_target) == 1 else f"frontier-{symbols[target]}"
+        files = [out / f"{name}.{format_}" for format_ in ("svg", "png")]
+        with writing(out):
+            draw(points, files, title=tables.title(rows, target), bias_name=spaced(target))
 
 
 def _computed(

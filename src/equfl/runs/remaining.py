@@ -7,6 +7,9 @@ from time import perf_counter
 from equfl.config.schema import RunConfig
 from equfl.runs.grid import Advanced, Event, Failed, Finished
 
+FIRST = 50
+"""Rounds before which the clock says more about the beginning, when packages and data are loaded, than about rounds."""
+
 
 class Remaining:
     """Told of every event, it knows how many rounds are done, and estimates the rest.
@@ -50,6 +53,6 @@ class Remaining:
             anyone = fmean(cost for costs in self._costs.values() for cost in costs)
             known = {name: fmean(costs) for name, costs in self._costs.items()}
             return sum(left * known.get(config.method.name, anyone) for config, left in self._left.items()) / at_once
-        if self._computed:
+        if self._computed >= FIRST:
             return sum(self._left.values()) * (perf_counter() - self._began) / self._computed
         return None
