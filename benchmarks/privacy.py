@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from equfl.cli.words import epsilon as spelled
 from equfl.runs.reading import result_of
 from equfl.runs.run import run
 
@@ -108,7 +109,7 @@ def table(wanted: Sequence[Row], seeds: Sequence[int], place: Path) -> Iterator[
 
 
 def _epsilon(privacy: Mapping[str, Any]) -> str:
-    return "none" if privacy["epsilon"] is None else f"{privacy['epsilon']:.3g} per {privacy['unit']}"
+    return "none" if privacy["epsilon"] is None else f"{spelled(privacy['epsilon'])} per {privacy['unit']}"
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
