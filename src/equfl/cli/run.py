@@ -51,6 +51,15 @@ def run(
         ],
         settings=set,
     )
-    kept = {"--label": label, "--sensitive": sensitive, "--client": client, "--seed": seed, "--set": set}
+    # From FedAvg the next step is another method; from any other, another target.
+    same = method if method != "fedavg" else None
+    kept = {
+        "--method": same,
+        "--label": label,
+        "--sensitive": sensitive,
+        "--client": client,
+        "--seed": seed,
+        "--set": set,
+    }
     again = ["run", source, *spelled(kept)]
     return go_on(config, Path(out).expanduser() if out else None, began=began, again=again)
