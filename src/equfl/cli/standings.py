@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from equfl.cli.screen import Part, Screen
 from equfl.cli.words import UNKNOWN, bias, bias_change, percent, points, privacy, spaced
 from equfl.config.variants import BASELINE, Refused
+from equfl.core.disclosure import Disclosure
 from equfl.runs.grid import Failed
 from equfl.runs.standings import Spread, Standing
 
@@ -50,7 +51,7 @@ def show(screen: Screen, rows: Sequence[Standing], target: str, symbols: Mapping
 
 
 def _show_disclosures(screen: Screen, rows: Sequence[Standing]) -> None:
-    leaving = [(row.label, "; ".join(f"{one.what} ({one.when})" for one in row.also_leaves)) for row in rows]
+    leaving = [(row.label, "; ".join(map(_disclosed, row.also_leaves))) for row in rows]
     screen.line(("What leaves a client beside FedAvg's", "bold"), indent=2)
     screen.pairs([(label, said) for label, said in leaving if said] or [("", "nothing")], indent=4)
     private = [(row.label, privacy(row.privacy)) for row in rows if row.privacy]
@@ -97,6 +98,10 @@ def starred(change: Spread, spelled: Spelled) -> str:
     if not change.values:
         return f"{UNKNOWN}  "
     return f"{spelled(change.mean)} {'*' if change.beyond_chance else ' '}"
+
+
+def _disclosed(one: Disclosure) -> str:
+    return f"{one.what} ({one.when}{'' if one.only_sum else ', seen client by client'})"
 
 
 def title(rows: Sequence[Standing], target: str) -> str:

@@ -21,8 +21,8 @@ INK = "#7a7f87"
 PLAIN = "#2f7fd6"
 BY_GROUP = "#d2691e"
 KEY = (
-    "Bars: standard deviation over the seeds. Line: no other method is better in both; dotted: hollow ones included.\n"
-    "Hollow: predicts with the person's group."
+    "Bars: standard deviation over the seeds. Hollow: predicts with the person's group.\n"
+    "Line: the frontier, where no other mean is better in both; dotted: with the hollow ones."
 )
 SIZE = (8.0, 5.4)
 """Inches."""
@@ -53,7 +53,8 @@ def draw(points: Sequence[Point], files: Sequence[Path], *, title: str, bias_nam
         far = [point for point in points if _is_far(point, points)]
         near = [point for point in points if point not in far]
         _limits(axes, near)
-        lines = _frontiers(axes, points)
+        (left, right), bottom = axes.get_xlim(), axes.get_ylim()[0]
+        lines = [(left, bottom, right, bottom), *_frontiers(axes, points)]
         for point in near:
             lines += _mark(axes, point)
         words = [(point.label, point.bias, point.accuracy, _colour(point)) for point in near]
@@ -78,7 +79,9 @@ def frontier(points: Sequence[Point]) -> list[Point]:
 
 def _frame(axes: Axes, title: str, bias_name: str) -> None:
     axes.set_title(title, loc="left", fontsize=11, color=INK)
-    axes.set_xlabel(f"{bias_name}, on all test rows together (less is fairer)\n{KEY}")
+    axes.set_xlabel(f"{bias_name}, on all test rows together (less is fairer)")
+    below = {"xytext": (0, -38), "xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+    axes.annotate(KEY, (0, 0), **below, fontsize=8, color=INK)  # type: ignore[arg-type]
     axes.set_ylabel("accuracy, %")
     axes.tick_params(colors=INK)
     for side, spine in axes.spines.items():
