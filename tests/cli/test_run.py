@@ -152,6 +152,11 @@ def test_what_the_next_command_says_can_be_typed(said):
     assert again.startswith("\nequfl on toy (simulated), target demographic parity")
 
 
+def test_the_next_command_keeps_the_method(said):
+    table, _ = said("run", "quickstart", "--method", "equfl", *QUICK)
+    assert f"equfl run quickstart --method equfl {' '.join(QUICK[:2])}" in table
+
+
 def test_a_finished_run_is_shown_and_not_computed_again(said):
     first, _ = said("run", "quickstart", *QUICK)
     again, progress = said("run", "quickstart", *QUICK)

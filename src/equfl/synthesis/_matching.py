@@ -15,6 +15,7 @@ from equfl.core.arrays import Inputs, SoftLabels, Updates, Vector
 from equfl.core.errors import CalibrationError
 from equfl.core.protocol import Diagnostics, RoundContext
 from equfl.core.vector import Network
+from equfl.synthesis._adam import Adam
 from equfl.synthesis._training import Batch, Course, Way, all_rows, trained
 
 NUDGE = 1e-12
@@ -126,7 +127,7 @@ class Search:
         """Change the draft's leaves in place, and say how it went."""
         before = self.mean_mismatch(draft)
         leaves = draft.leaves()
-        optimiser = torch.optim.Adam([{"params": [leaf], "lr": rate} for leaf, rate in leaves.items()], fused=True)
+        optimiser = Adam(leaves)
         losses: list[float] = []
         still = halved = 0
         for iteration in range(self.iterations):
@@ -135,7 +136,7 @@ class Search:
             if not pair.moved:
                 still += 1
                 continue
-            optimiser.zero_grad()
+            optimiser.forget_gradients()
             loss = self._mismatch(draft, (draft.inputs(), draft.labels()), pair, gap, batch)
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(list(leaves), 1.0)
