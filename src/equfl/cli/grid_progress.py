@@ -1,22 +1,48 @@
 """How far many runs are: one bar over all their rounds on a terminal, now and then a plain line elsewhere."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from equfl.cli.screen import Screen
 from equfl.config.schema import RunConfig
-from equfl.runs.grid import Event, Failed, Finished, Warned
+from equfl.runs.grid import Event, Failed, Finished, Warned, compute, cores
+from equfl.runs.identity import folder_name
 from equfl.runs.remaining import Remaining
 
 EVERY = 30.0
 """Seconds between two lines where there is no terminal."""
 
 
+def computed(
+    configs: Sequence[RunConfig],
+    folder: Path,
+    *,
+    named: Callable[[RunConfig], str] = folder_name,
+    processes: int | None = None,
+) -> tuple[dict[RunConfig, Finished], list[Failed]]:
+    """Compute the grid while showing how far it is; what is finished by config, and what failed."""
+    processes = processes or cores()
+    finished: dict[RunConfig, Finished] = {}
+    failed: list[Failed] = []
+    with _progress(configs, processes) as progress:
+        try:
+            for event in compute(configs, folder, named=named, processes=processes, progress=progress.working):
+                progress.see(event)
+                if isinstance(event, Finished):
+                    finished[event.config] = event
+                elif isinstance(event, Failed):
+                    failed.append(event)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Stopped after {progress.runs}. The same command goes on.") from None
+    return finished, failed
+
+
 @contextmanager
-def grid_progress(configs: Sequence[RunConfig], processes: int) -> Iterator["GridLines"]:
+def _progress(configs: Sequence[RunConfig], processes: int) -> Iterator["GridLines"]:
     """Who is to be told of the grid's events for as long as the block takes; it writes on stderr."""
     screen = Screen(stderr=True)
     if not screen.console.is_terminal:

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from equfl.cli import standings as tables
-from equfl.cli.grid_progress import duration, grid_progress
+from equfl.cli.grid_progress import computed, duration
 from equfl.cli.screen import Screen
 from equfl.cli.words import spaced
 from equfl.config.codec import Plain, config_hash, from_dict
@@ -15,7 +15,7 @@ from equfl.config.schema import RunConfig
 from equfl.config.variants import variants
 from equfl.core.errors import ConfigError, RunError
 from equfl.runs.access import writing
-from equfl.runs.grid import Failed, Finished, compute, cores
+from equfl.runs.grid import cores
 from equfl.runs.standings import Standing, standings
 from equfl.runs.summary import write_summary
 
@@ -44,7 +44,7 @@ def play(
     )
     configs = list(dict.fromkeys(config for those in by_target.values() for config in those))
     configs.sort(key=lambda config: config.seed)  # so that a grid cut short has something of everybody
-    finished, failed = _computed(configs, runs, _count(processes))
+    finished, failed = computed(configs, runs, processes=_count(processes))
     if not finished:
         raise RunError(
             f"all {len(failed)} runs failed, the first with: {failed[0].reason}",
@@ -95,24 +95,6 @@ def _draw(screen: Screen, out: Path, by_target: Mapping[str, Sequence[Standing]]
         files = [out / f"{name}.{format_}" for format_ in ("svg", "png")]
         with writing(out):
             draw(points, files, title=tables.title(rows, target), bias_name=spaced(target))
-
-
-def _computed(
-    configs: Sequence[RunConfig], runs: Path, processes: int
-) -> tuple[dict[RunConfig, Finished], list[Failed]]:
-    finished: dict[RunConfig, Finished] = {}
-    failed: list[Failed] = []
-    with grid_progress(configs, processes) as progress:
-        try:
-            for event in compute(configs, runs, processes=processes, progress=progress.working):
-                progress.see(event)
-                if isinstance(event, Finished):
-                    finished[event.config] = event
-                elif isinstance(event, Failed):
-                    failed.append(event)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"Stopped after {progress.runs}. The same command goes on.") from None
-    return finished, failed
 
 
 def _count(processes: str | None) -> int:

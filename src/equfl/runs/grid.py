@@ -5,7 +5,7 @@ It may be stopped at any moment and in any way; the same call goes on, since eve
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -74,15 +74,16 @@ def compute(
     configs: Sequence[RunConfig],
     folder: Path,
     *,
+    named: Callable[[RunConfig], str] = folder_name,
     processes: int | None = None,
     progress: Progress = lambda task, done, total: None,
 ) -> Iterator[Event]:
     """Run the configs in folders below ``folder``; first come those that are finished already.
 
     Data is prepared here, once, before processes read it at the same time; without it there is no run at all, so that
-    error is raised. Equal configs are one run.
+    error is raised. Equal configs are one run. Whoever names the folders otherwise sees to it that no two share one.
     """
-    places = {config_hash(config): (config, folder / folder_name(config)) for config in configs}
+    places = {config_hash(config): (config, folder / named(config)) for config in configs}
     missing: list[tuple[RunConfig, Path]] = []
     for name, (config, place) in places.items():
         try:
