@@ -17,9 +17,9 @@ VALUES = [
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: f"{values.dtype}{values.shape}")
-@pytest.mark.parametrize("kind", [Array, LocalArray])
-def test_what_is_written_is_what_flower_would_read_and_the_other_way_round(values, kind):
-    ours, theirs = array_of(values, kind), Array(values)
+@pytest.mark.parametrize("make", [array_of, LocalArray])
+def test_what_is_written_is_what_flower_would_read_and_the_other_way_round(values, make):
+    ours, theirs = make(values), Array(values)
     assert (ours.dtype, ours.shape, ours.stype) == (theirs.dtype, theirs.shape, theirs.stype)
     for read in (Array.numpy(ours), values_of(ours), values_of(theirs), ours.numpy()):
         assert read.dtype == values.dtype

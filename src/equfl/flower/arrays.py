@@ -17,24 +17,32 @@ STYPE = "numpy.ndarray"
 
 
 class LocalArray(Array):
-    """An Array that is made fast, and read fast by strategies too; for replies that stay in this process."""
+    """An Array that is written as a file only if somebody asks for it; for replies that stay in this process."""
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], stype: str, data: bytes) -> None:
-        self.dtype, self.shape, self.stype, self.data = dtype, shape, stype, data
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.dtype, self.shape, self.stype = _name(values.dtype), values.shape, STYPE
+        self._values = values
+
+    @property
+    def data(self) -> bytes:  # type: ignore[override]
+        """The values as a file."""
+        return array_of(self._values).data
 
     def numpy(self) -> NDArray[Any]:
-        """The values."""
-        return values_of(self)
+        """The values, as a copy that may be changed."""
+        return self._values.copy()
 
 
-def array_of(values: NDArray[Any], kind: type[Array] = Array) -> Array:
+def array_of(values: NDArray[Any]) -> Array:
     """The values as an Array."""
     shape, name = values.shape, _name(values.dtype)
-    return kind(dtype=name, shape=shape, stype=STYPE, data=_header(name, shape) + values.tobytes())
+    return Array(dtype=name, shape=shape, stype=STYPE, data=_header(name, shape) + values.tobytes())
 
 
 def values_of(array: Array) -> NDArray[Any]:
     """The values of an Array, as a copy that may be changed; ``ValueError`` or ``TypeError`` if they cannot be read."""
+    if isinstance(array, LocalArray):
+        return array.numpy()
     header, shape = _header(array.dtype, tuple(array.shape)), tuple(array.shape)
     if array.stype != STYPE or not array.data.startswith(header):
         values = Array.numpy(array)

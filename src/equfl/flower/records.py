@@ -4,13 +4,14 @@ A reply may carry one ArrayRecord and one MetricRecord, or else Flower's strateg
 along, in either direction, is written as lists whose keys say what they are: ``equfl/counts/float64/2x2x2``.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from flwr.app import Array, ArrayRecord
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equfl.core.arrays import Updates, Vector
@@ -73,10 +74,12 @@ class Form:
 
     def write(self, vector: Vector, buffers: Buffers) -> ArrayRecord:
         """The model as a record: entries in the first model's order and types."""
-        (record,) = self.write_each(vector[None], {name: value[None] for name, value in buffers.items()}, Array)
+        (record,) = self.write_each(vector[None], {name: value[None] for name, value in buffers.items()}, array_of)
         return record
 
-    def write_each(self, vectors: Updates, buffers: Buffers, kind: type[Array]) -> list[ArrayRecord]:
+    def write_each(
+        self, vectors: Updates, buffers: Buffers, make: Callable[[NDArray[Any]], Array]
+    ) -> list[ArrayRecord]:
         """Several models, one a row, as one record each."""
         tensors = {**self.layout.unflatten(vectors), **buffers}
         # Strategies compute in other types (QFedAvg and FedAdam return float64), and clients expect what they sent.
@@ -84,7 +87,7 @@ class Form:
         records = [ArrayRecord() for _ in vectors]
         for row, record in enumerate(records):
             for name, rows in values.items():
-                record[name] = array_of(np.asarray(rows[row]), kind)
+                record[name] = make(np.asarray(rows[row]))
         return records
 
     def without_counters(self, arrays: ArrayRecord) -> ArrayRecord:
