@@ -7,16 +7,16 @@ not computed again, so it can be stopped at any time; the tables then show what 
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from equfl.cli.grid_progress import computed
 from equfl.cli.words import epsilon as spelled
+from equfl.config.presets import load_preset
+from equfl.config.schema import RunConfig
 from equfl.runs.reading import result_of
-from equfl.runs.run import run
 
 FIRST_SEED = 3001
 NOTIONS = ("equalized_odds", "demographic_parity", "calibration", "consistency")
@@ -45,6 +45,18 @@ class Row:
         """Where a run of this row is kept, below ``--out``."""
         return f"{self.reading} {self.method} {target} {seed}".replace(" ", "-").replace("=", "")
 
+    def config(self, target: str, seed: int) -> RunConfig:
+        """One run of this row."""
+        return load_preset(
+            "income-sex",
+            **METHODS[self.method],
+            target=target,
+            training=dict(self.training),
+            seed=seed,
+            baseline=False,
+            evaluate_every=100,
+        )
+
 
 def rows(names: Sequence[str]) -> Iterator[Row]:
     """All rows of the readings asked for."""
@@ -71,23 +83,6 @@ READINGS: dict[str, dict[str, Mapping[str, Any]]] = {
     "batch": _noisy("noisy_sgd", PAPERS),
     "row": _noisy("dp_sgd", (1.0, 4.0), clip=1.0),
 }
-
-
-def compute(row: Row, target: str, seed: int, place: Path) -> None:
-    """One run, or the rest of it."""
-    folder = place / row.folder(target, seed)
-    if result_of(folder) is not None:
-        return
-    run(
-        "income-sex",
-        **METHODS[row.method],
-        target=target,
-        training=dict(row.training),
-        seed=seed,
-        baseline=False,
-        evaluate_every=100,
-        out=folder,
-    )
 
 
 def table(wanted: Sequence[Row], seeds: Sequence[int], place: Path) -> Iterator[str]:
@@ -131,19 +126,13 @@ def main() -> int:
         if row.method in options.methods
     ]
     seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
-    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        # Seed by seed, so that a sweep cut short has something of every row.
-        waiting = [
-            pool.submit(compute, row, target, seed, options.out)
-            for seed in seeds
-            for row in wanted
-            for target in row.targets
-        ]
-        for done, future in enumerate(as_completed(waiting), start=1):
-            future.result()
-            print(f"{done} of {len(waiting)} runs", end="\r", file=sys.stderr)
+    # Seed by seed, so that a sweep cut short has something of every row.
+    folders = {
+        row.config(target, seed): row.folder(target, seed) for seed in seeds for row in wanted for target in row.targets
+    }
+    _, failed = computed(list(folders), options.out, named=folders.__getitem__, processes=options.processes)
     print("\n".join(table(wanted, seeds, options.out)))
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

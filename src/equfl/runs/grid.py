@@ -15,11 +15,11 @@ import torch
 
 from equfl.config.codec import config_hash
 from equfl.config.schema import RunConfig
-from equfl.core.errors import EquflError, RunError
+from equfl.core.errors import EquflError
 from equfl.core.protocol import RoundRecord
 from equfl.data.base import Dataset, Federation, Progress
 from equfl.runs.execute import execute
-from equfl.runs.identity import folder_name
+from equfl.runs.identity import config_of, demand_same, folder_name
 from equfl.runs.reading import result_of
 from equfl.runs.watcher import Watcher
 from equfl.runs.workers import Broken, Tell, Told, at_once
@@ -85,9 +85,9 @@ def compute(
     """
     places = {config_hash(config): (config, folder / named(config)) for config in configs}
     missing: list[tuple[RunConfig, Path]] = []
-    for name, (config, place) in places.items():
+    for config, place in places.values():
         try:
-            result = _finished(place, name)
+            result = _finished(place, config)
         except EquflError as error:
             yield Failed(config, place, str(error))
             continue
@@ -109,14 +109,10 @@ def compute(
             yield Finished(config, place, result)
 
 
-def _finished(place: Path, name: str) -> dict[str, Any] | None:
+def _finished(place: Path, config: RunConfig) -> dict[str, Any] | None:
     result = result_of(place)
-    if result is not None and result["config"] != name:
-        raise RunError(
-            f"{place} holds the result of another config",
-            wanted="the result of the config in its name",
-            remedy="Delete it, and it is computed again",
-        )
+    if result is not None:
+        demand_same(config_of(place), config, place)
     return result
 
 

@@ -80,3 +80,10 @@ def test_a_damaged_result_fails_that_run_alone(configs, tmp_path):
     (event,) = over(compute(configs[:1], tmp_path))
     assert isinstance(event, Failed)
     assert "result.json is damaged" in event.reason
+
+
+def test_a_folder_that_holds_another_config_is_not_taken_for_this_one(configs, tmp_path):
+    list(compute(configs[:1], tmp_path, named=lambda config: "mine", processes=1))
+    (event,) = over(compute(configs[2:3], tmp_path, named=lambda config: "mine"))
+    assert isinstance(event, Failed)
+    assert "seed is 0 there and 1 here" in event.reason
