@@ -16,7 +16,7 @@ from equfl.fairness.demographic_parity import DemographicParity
 from equfl.fairness.estimate import Estimate
 from equfl.fairness.neighbours import nearest
 
-NOTIONS = [notion() for notion in known(Notion).values()]
+NOTIONS = [notion() for notion in known(Notion).values() if len(notion().parts()) == 1]
 ROWS = 900
 
 
